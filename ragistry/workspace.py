@@ -268,7 +268,7 @@ class Workspace(WorkspaceMethods):
         from ragistry.library.repositories.repository import Repositories
 
         names = self.target_names
-        return Repositories(names.repositories, self.embedder, self.reading, names.check_free("repository"))
+        return Repositories(names.repositories, self.embedder, self.reading, partial(names.used_by, but="repository"))
 
     def _make_target_names(self) -> TargetNames:
         from ragistry.library.targets import TargetNames
@@ -305,7 +305,7 @@ class Workspace(WorkspaceMethods):
     def _make_library(self) -> DocumentService:
         from ragistry.library.token_vectors import TokenVectorKeeper
 
-        collections = CollectionsFile(self.root, lambda name: self.target_names.check_free("collection")(name))
+        collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
         folder = self.path_of(self.settings.data_dir)
         keeper = TokenVectorKeeper(self._part("token_file", lambda: _token_file(folder)))  # `close` closes parts
         return DocumentService(

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.collections import print_collections
-from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, agreed, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_option, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
@@ -58,14 +57,7 @@ def ingest(
     ] = None,
     collection: Annotated[
         str | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Name of the collection.",
-        ),
+        collection_option("Name of the collection."),
     ] = None,
     create: Annotated[
         str | None, typer.Option("--create", metavar="DESCRIPTION", help="Create the collection, with a description.")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption, listening_socket, url_host
-from ragistry.cli.options import DebugOption, WorkspaceOption, collection_name
+from ragistry.cli.options import DebugOption, TechniqueOption, WorkspaceOption, collection_option
 from ragistry.cli.output import error_line
 
 if TYPE_CHECKING:
@@ -25,18 +24,9 @@ def mcp(
     context: typer.Context,
     collection: Annotated[
         list[str] | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Serve this collection; repeat for more [all].",
-        ),
+        collection_option("Serve this collection; repeat for more [all]."),
     ] = None,
-    technique: Annotated[
-        str | None, typer.Option("--technique", "-t", autocompletion=technique_names, help="A name in techniques.yaml.")
-    ] = None,
+    technique: TechniqueOption = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of standard input and output.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: PortOption = 8765,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,17 +48,16 @@ TechniqueOption = Annotated[
         "--technique", "-t", autocompletion=technique_names, help="Technique, by its name in techniques.yaml."
     ),
 ]
-CollectionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        autocompletion=collection_names,
-        parser=collection_name,
-        metavar="NAME",
-        help="Search this collection only.",
-    ),
-]
+
+
+def collection_option(help: str, *names: str) -> Any:
+    """Declare an option for the name of a collection. ``names``: of the option; by default ``--collection``, ``-c``."""
+    names = names or ("--collection", "-c")
+    return typer.Option(*names, autocompletion=collection_names, parser=collection_name, metavar="NAME", help=help)
+
+
+CollectionOption = Annotated[str | None, collection_option("Search this collection only.")]
+SourceCollectionOption = Annotated[str, collection_option("Collection of the source.")]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of passages, 1 to 1,000.")]
 ResultOption = Annotated[
     int | None, typer.Option("--result", metavar="N", help="Print result N with all passages of its file, whole.")

@@ -52,7 +52,6 @@ def search(
     if top_k is not None:
         check_top_k(top_k, name="--top-k")
     with open_workspace(workspace, existing=True) as opened:
-        _check_is_collection(opened, collection)
         result = opened.search(query, technique, collection, top_k, condition)
         if as_json:
             from ragistry.presentation.plain import result_as_mapping
@@ -77,25 +76,6 @@ def search(
         error_line("nothing found", label="note")
     if trace:
         _print_trace(result)
-
-
-def _check_is_collection(opened: Workspace, collection: str | None) -> None:
-    """Explain how to search a repository or an archive, if the name belongs to one."""
-    if collection is None or collection in (entry.name for entry in opened.library.collections.entries()):
-        return
-    from ragistry.errors import CollectionNotFoundError
-    from ragistry.library.contract.entries import names
-
-    if collection in names(opened.repositories.root):
-        raise CollectionNotFoundError(
-            f"{collection!r} is a repository, not a collection; search it with "
-            f"`ragistry repo search {collection} QUERY`, or everything with --technique routed"
-        )
-    if collection in (archive.name for archive in opened.settings.archives):
-        raise CollectionNotFoundError(
-            f"{collection!r} is an archive, not a collection; search it with `--technique routed --where "
-            f'\'{{"collection": "{collection}"}}\'`, or everything with --technique routed'
-        )
 
 
 def _condition(text: str) -> Any:
@@ -144,9 +124,10 @@ def print_documents(
     out, language = console(), opened.settings.language
     room = None if full or number is not None else room_in(out)
     cards = (separate_cards if full or apart else cards_of)(documents, query, language, room)
-    if number is not None:
+    if number is not None and cards:
         if not 1 <= number <= len(cards):
-            raise InvalidLimitError(f"--result must be one of the {len(cards)} results, got {number}")
+            results = f"1 to {len(cards)}" if len(cards) > 1 else "1, the only result"
+            raise InvalidLimitError(f"--result must be {results}, got {number}")
         card = cards[number - 1]
         print_card(out, number, card._replace(parts=[*card.parts, *card.rest], rest=[]), scores=scores)
         return

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name
+from ragistry.cli.options import DebugOption, JsonOption, SourceCollectionOption, WorkspaceOption, collection_option
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
-from ragistry.utils.custom_metadata import SELDOM_SHARED, parse_assignments, shown_metadata
+from ragistry.utils.custom_metadata import listed_metadata, parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
@@ -36,14 +35,7 @@ def sources(context: typer.Context) -> None:
 def list_(
     collection: Annotated[
         str | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="List only this collection.",
-        ),
+        collection_option("List only this collection."),
     ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -62,23 +54,11 @@ def move(
     source: Source,
     from_col: Annotated[
         str,
-        typer.Option(
-            "--from",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Collection of the source.",
-        ),
+        collection_option("Collection of the source.", "--from"),
     ],
     to_col: Annotated[
         str,
-        typer.Option(
-            "--to",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="The target collection.",
-        ),
+        collection_option("The target collection.", "--to"),
     ],
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a source of the same name, after asking.")
@@ -116,17 +96,7 @@ def set_(
             help="Metadata to set: a number, true, false, a date or text; KEY:=JSON; KEY:=null removes a key.",
         ),
     ],
-    collection: Annotated[
-        str,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Collection of the source.",
-        ),
-    ],
+    collection: SourceCollectionOption,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -148,17 +118,7 @@ def set_(
 @app.command()
 def delete(
     source: Source,
-    collection: Annotated[
-        str,
-        typer.Option(
-            "--collection",
-            "-c",
-            autocompletion=collection_names,
-            parser=collection_name,
-            metavar="NAME",
-            help="Collection of the source.",
-        ),
-    ],
+    collection: SourceCollectionOption,
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -195,7 +155,7 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
                 info.source_file,
                 f"{info.chunks:,}",
                 local_time(info.ingested_at),
-                shown_metadata({key: value for key, value in info.metadata.items() if key not in SELDOM_SHARED}),
+                shown_metadata(listed_metadata(info.metadata, info.set_keys)),
             )
             for info in opened.library.sources(collection)
         ],

@@ -25,7 +25,7 @@ from ragistry.errors import (
 )
 from ragistry.utils.disk import remedy
 from ragistry.utils.metadata import value_problem
-from ragistry.utils.wording import did_you_mean, shown
+from ragistry.utils.wording import no_collection, shown
 
 _log = logging.getLogger(__name__)
 Version = tuple[int, int, int]
@@ -40,13 +40,14 @@ class CollectionsFile:
 
     Safe for threads and processes. An edit raises `ConfigError` and changes nothing if the file cannot be written.
 
-    ``check_free``: raises if another thing has a new name. ``edited``: functions called after each edit by this object.
+    ``used_by``: describes what else has a name, such as "a repository"; empty if nothing has. ``edited``: functions
+    called after each edit by this object.
     """
 
-    def __init__(self, root: Path, check_free: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(self, root: Path, used_by: Callable[[str], str] = lambda _: "") -> None:
         self.path = root / CONFIG_FOLDER / "documents.yaml"
         self.edited: list[Callable[[], object]] = []
-        self._check_free_elsewhere = check_free
+        self._used_by = used_by
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
     def version(self) -> Version | None:
@@ -163,10 +164,11 @@ class CollectionsFile:
         entries = self.entries()
         known = [entry.name for entry in entries]
         if name not in known:
-            raise CollectionNotFoundError(
-                f"no collection {name!r}{did_you_mean(str(name), known)}; there are {', '.join(known) or 'none'} in "
-                f"{self.path}; create it there, or with `ragistry ingest … --create DESCRIPTION`"
-            )
+            if other := self._used_by(name):
+                raise CollectionNotFoundError(
+                    f"{name!r} is {other}, not a collection; search it with technique 'routed', without a collection"
+                )
+            raise CollectionNotFoundError(no_collection(name, known))
         index = known.index(name)
         return index, entries[index]
 
@@ -178,7 +180,10 @@ class CollectionsFile:
                 raise CollectionAlreadyExistsError(
                     f"collection {entry.name!r} is being renamed from {name!r}; choose another name, or wait"
                 )
-        self._check_free_elsewhere(name)
+        if other := self._used_by(name):
+            raise CollectionAlreadyExistsError(
+                f"{name!r} is already the name of {other}; give the collection another name"
+            )
 
     def _edit(self, change: Callable[[str], str], before: Callable[[], object] = lambda: None) -> None:
         """Apply ``change`` to the text of the file; this program makes one edit at a time.

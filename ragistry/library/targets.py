@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.config.collections import CollectionsFile
-from ragistry.errors import CollectionAlreadyExistsError, StoreCorruptError, StoreError
+from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.library.contract.entries import Entry, names, read_entry
 from ragistry.library.repositories.repository import Build, Repositories, RepositoryTechnique
 from ragistry.library.scope import being_renamed
@@ -141,26 +140,15 @@ class TargetNames:
     repositories: Path
     archives: Sequence[RagArchiveConfig]
 
-    def check_free(self, kind: Kind) -> Callable[[str], None]:
-        """Return a function that checks that no target of another kind has a name.
-
-        The function raises `CollectionAlreadyExistsError`.
-        """
-        return partial(self._check_free, kind)
+    def used_by(self, name: str, *, but: Kind) -> str:
+        """Describe the target of another kind that has a name, such as "an archive"; empty if none has it."""
+        return next((a(kind) for kind in KINDS if kind != but and name in self._names(kind)), "")
 
     def clashes(self) -> dict[str, list[Kind]]:
         """Return the names that several kinds of targets use, with these kinds."""
         taken = {kind: self._names(kind) for kind in KINDS}
         kinds = {name: [kind for kind in taken if name in taken[kind]] for found in taken.values() for name in found}
         return {name: having for name, having in sorted(kinds.items()) if len(having) > 1}
-
-    def _check_free(self, kind: Kind, name: str) -> None:
-        for other in KINDS:
-            if other != kind and name in self._names(other):
-                raise CollectionAlreadyExistsError(
-                    f"{name!r} is already the name of {a(other)}; give the {kind} another name"
-                    f"{' (`--name`)' if kind == 'repository' else ''}"
-                )
 
     def _names(self, kind: Kind) -> list[str]:
         if kind == "collection":

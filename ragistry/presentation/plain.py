@@ -64,6 +64,7 @@ def techniques_as_mappings(registry: TechniqueRegistry) -> list[dict[str, Any]]:
             "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
             "config": registry.entry(name).config,
             "description": first_sentence(registry.technique_class(name)),
+            "unusable": registry.unusable(name),
         }
         for name in registry.names()
     ]

@@ -29,7 +29,7 @@ from ragistry.library.service import DocumentService
 from ragistry.tools.reach import Reach
 from ragistry.types import Where
 from ragistry.utils.disk import remedy
-from ragistry.utils.wording import did_you_mean, listed
+from ragistry.utils.wording import no_collection
 
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
@@ -83,9 +83,7 @@ class Caller:
         """Raise `CollectionNotFoundError`, with one message for missing and for inaccessible collections."""
         names = self.reach(library).names()
         if name not in names:
-            raise CollectionNotFoundError(
-                f"collection {name!r} does not exist{did_you_mean(name, names)}; existing collections: {listed(names)}"
-            )
+            raise CollectionNotFoundError(no_collection(name, names))
 
     def where(self, library: DocumentService, condition: Where | None) -> Where | None:
         """Combine a condition with the collections of the caller."""

@@ -215,7 +215,7 @@ class RouteResponse(BaseModel):
 
 
 class TechniqueModel(BaseModel):
-    """A configured technique."""
+    """A configured technique. ``unusable``: why it cannot run; empty if it can."""
 
     name: str
     use: str
@@ -223,6 +223,7 @@ class TechniqueModel(BaseModel):
     bases: list[str]
     config: JsonObject
     description: str
+    unusable: str
 
 
 class TechniqueList(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.wording import listed
+from ragistry.utils.wording import no_collection
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -126,7 +126,7 @@ def _check_among(names: Sequence[str], reach: Reach) -> None:
     """Raise `CollectionNotFoundError` for a name out of reach, without naming other collections."""
     for name in names:
         if name not in reach.names():
-            raise CollectionNotFoundError(f"no collection {name!r}; use {listed(reach.names())}")
+            raise CollectionNotFoundError(no_collection(name, reach.names()))
 
 
 def library_tool(tool: SearchLibraryTool) -> StructuredTool:

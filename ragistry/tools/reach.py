@@ -11,7 +11,7 @@ from ragistry.errors import CollectionNotFoundError, ConfigError, InvalidConfigE
 from ragistry.library.service import DocumentService
 from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.types import Document, SourceInfo, Where
-from ragistry.utils.wording import did_you_mean, listed
+from ragistry.utils.wording import no_collection
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +41,7 @@ class Reach:
         names = [entry.name for entry in self._last]
         for name in sorted(self.allowed or ()):
             if name not in names:
-                raise CollectionNotFoundError(
-                    f"no collection {name!r}{did_you_mean(name, names)}; {library.collections.path} has {listed(names)}"
-                )
+                raise CollectionNotFoundError(no_collection(name, names))
 
     @property
     def limited(self) -> bool:

@@ -60,6 +60,13 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
     return f"{named} and {rest} more" if rest > 0 else named or "none"
 
 
+def no_collection(name: object, known: Iterable[str]) -> str:
+    """Say that a collection does not exist, with the nearest name and the known ones."""
+    names = list(known)
+    there = f"existing collections: {listed(names)}" if names else "no collection exists yet"
+    return f"no collection {name!r}{did_you_mean(name, names)}; {there}"
+
+
 def duration(seconds: float) -> str:
     """Write a duration roughly: ``40 s``, ``5 min``, ``2.5 h``."""
     if seconds < 90:

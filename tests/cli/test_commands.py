@@ -95,6 +95,11 @@ def test_techniques_lists_what_is_configured_and_what_is_available(ragistry: Run
     assert "mmr over naive" in listed.out
     rows = ragistry("techniques", "--json").json["techniques"]
     assert [row["name"] for row in rows if row["default"]] == ["hybrid"]
+    cannot = [row["name"] for row in rows if row["unusable"]]
+    assert {"hyde", "corrective"} <= set(cannot)
+    assert {"mmr", "rerank", "hybrid"}.isdisjoint(cannot)
+    assert listed.out.count("Cannot run") == len(cannot)
+    check_message(listed.err, *cannot)
     available = ragistry("techniques", "--available", "--json").json["techniques"]
     described = {row["name"]: row["description"] for row in available}
     assert {"naive", "mmr", "pipeline"} <= described.keys()

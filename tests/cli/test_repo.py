@@ -51,7 +51,7 @@ def test_clone_is_listed_and_searched_apart_from_the_library(added: Run) -> None
         False,
     ]
     assert added("search", "green tea", "--json").json["total_results"] == 0
-    added("search", "green tea", "--collection", "tea-docs").refused(1, "'tea-docs'", "ragistry repo search")
+    added("search", "green tea", "--collection", "tea-docs").refused(1, "'tea-docs'", "technique 'routed'")
     added("search", "green tea", "--collection", "tea-dogs").refused(1, "'tea-dogs'")
 
 

@@ -106,9 +106,9 @@ def test_archive_is_selected_by_a_condition_and_not_as_a_collection(ragistry: Ru
     file.write_text(file.read_text(encoding="utf-8").replace("evidence", "explicit"), encoding="utf-8")
     ragistry("search", "gutter", "--technique", "routed").refused(1, "'tea', 'weather'", "'Attic', 'Cellar'")
     said = ragistry("search", "gutter", "--collection", "Attic").err
-    check_message(said, "'Attic'", "--technique routed --where")
-    words = said.partition("--where '")[2].partition("'")[0]
-    found = ragistry("search", "gutter", "--technique", "routed", "--where", words, "--json").json
+    check_message(said, "'Attic'", "is an archive", "'routed'")
+    words = ("--where", '{"collection": "Attic"}')
+    found = ragistry("search", "gutter", "--technique", "routed", *words, "--json").json
     assert {document["metadata"]["archive"] for document in found["documents"]} == {"Attic"}
 
 

@@ -80,7 +80,7 @@ class Repositories:
         root: The folder.
         embedder: Embeds the pages.
         reading: Settings for reading and chunking pages.
-        check_free: Called with a new name; it raises an error if the name is already used elsewhere.
+        used_by: Describes what else has a name, such as "a collection"; empty if nothing has.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class Repositories:
         root: str | os.PathLike[str],
         embedder: Embedder,
         reading: ReadOptions,
-        check_free: Callable[[str], object] = lambda _: None,
+        used_by: Callable[[str], str] = lambda _: "",
     ) -> None:
         self.root = Path(root).absolute()
         self.embedder = embedder
         self.reading = reading
-        self._check_free = check_free
+        self._used_by = used_by
 
     def add(
         self,
@@ -126,7 +126,10 @@ class Repositories:
                     f"repository {chosen!r} already exists; update it with `ragistry repo update "
                     f"{chosen}`, or give this one another --name"
                 )
-            self._check_free(chosen)
+            if other := self._used_by(chosen):
+                raise CollectionAlreadyExistsError(
+                    f"{chosen!r} is already the name of {other}; give the repository another name (`--name`)"
+                )
             blobs = _pages(commit)
             about = _description(commit, blobs, chosen) if description is None else description
             return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)

@@ -18,7 +18,7 @@ from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.samples import sample_documents
 from ragistry.techniques.routing.target import Target
 from ragistry.types import Document, Where
-from ragistry.utils.wording import did_you_mean, listed
+from ragistry.utils.wording import listed, no_collection
 
 NONE = "(none)"
 """No collection, in a confusion matrix."""
@@ -110,8 +110,7 @@ def _labelled(place: str, line: str, names: Sequence[str]) -> Labelled:
     if not isinstance(text, str) or not text.strip():
         raise QueryError(f"{place}: text is {text!r:.80}, which is not a query; write {LINE}")
     if label is not None and label not in names:
-        there = f"the collections are {listed(names)}"
-        raise QueryError(f"{place}: no collection {label!r}{did_you_mean(str(label), names)}; {there}")
+        raise QueryError(f"{place}: {no_collection(label, names)}")
     return Labelled(text, label)
 
 
