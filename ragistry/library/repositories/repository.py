@@ -199,10 +199,10 @@ class Repositories:
         folder = new_folder(self.root, entry.name)
         try:
             with closing(self._beginning(entry, folder)) as store:
-                report = self._fill(store, entry.name, commit, blobs, progress)
-                _drop_known_warnings(report.files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
+                files, renamed = self._fill(store, entry.name, commit, blobs, progress)
+                _drop_known_warnings(files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
                 totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
-            is_new = bool(report.files.added or report.files.updated or report.files.deleted) or not entry.folder
+            is_new = bool(files.added or files.updated or files.deleted) or not entry.folder
             origin = {"commit_hash": commit.id, "repository_url": commit.url}
             if is_new or any(entry.metadata.get(key) != value for key, value in origin.items()):
                 metadata = {**entry.metadata, **_origin(commit), **totals}
@@ -210,8 +210,7 @@ class Repositories:
                 put_entry(self.root, entry)
         finally:
             sweep(self.root, entry.name)
-        report.info = CollectionInfo(entry.name, totals["total_chunks"], entry.metadata)
-        return report
+        return RepositoryReport(CollectionInfo(entry.name, totals["total_chunks"], entry.metadata), files, renamed)
 
     def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
         """Open a copy of the current store, or an empty one after a change of the model."""
@@ -230,7 +229,8 @@ class Repositories:
 
     def _fill(
         self, store: LibraryStore, name: str, commit: Commit, blobs: list[Blob], progress: Progress | None
-    ) -> RepositoryReport:
+    ) -> tuple[IngestReport, dict[str, str]]:
+        """Ingest the pages, and delete the others; return the report, and the old paths with their new ones."""
         earlier = {info.source_file: info.source_hash for info in store.sources(name)}
         processed_at = now()
         pages = [
@@ -246,8 +246,7 @@ class Repositories:
             store.replace_source(name, path, [])
         report.deleted.extend(gone)
         moved = {hash: path for path, hash in present.items() if path not in earlier}
-        renamed = {path: moved[earlier[path]] for path in gone if earlier[path] in moved}
-        return RepositoryReport(CollectionInfo(name, 0, {}), report, renamed)
+        return report, {path: moved[earlier[path]] for path in gone if earlier[path] in moved}
 
 
 def _drop_known_warnings(files: IngestReport, same: set[str]) -> None:
