@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install dev demo test smoke check wheel format docs bench constraints clean
+.NOTPARALLEL: # one installation at a time
+.PHONY: install dev demo test smoke check lint wheel format docs bench constraints clean
 
 install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP and the server
 
@@ -13,7 +14,7 @@ $(VENV)/installed: pyproject.toml constraints.txt scripts/install.py
 
 dev: $(VENV)/dev  ## that, and the tools of development
 
-$(VENV)/dev: $(VENV)/installed
+$(VENV)/dev: pyproject.toml constraints.txt scripts/install.py
 	@$(PYTHON) scripts/install.py $(VENV) dev
 
 demo: install  ## search example documents and compare two techniques on them
@@ -25,12 +26,13 @@ test: dev  ## every test
 smoke: dev  ## some quick tests of every part
 	$(BIN)/python -m pytest -n auto -m smoke
 
-check: dev wheel  ## all that decides whether a change lands
+check: wheel lint test  ## all that decides whether a change lands
+
+lint: dev  ## format, lint, layers and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto
 
 wheel: dev  ## build dist/*.whl, install it in an empty environment, and run the demo there
 	rm -rf dist build/wheel
