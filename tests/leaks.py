@@ -42,6 +42,12 @@ class CheckedConnection(sqlite3.Connection):
 sqlite3.connect = partial(sqlite3.connect, factory=CheckedConnection)
 
 
+def pytest_collection_finish() -> None:
+    """Keep modules and collected tests out of the garbage collector, which would look through them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _collect_open_connections() -> Iterator[None]:
     """Let the garbage collector find the connections that the test opened and neither closed nor kept."""
