@@ -71,16 +71,50 @@ def test_pipeline_sends_codes_to_words_and_questions_to_both(folder: Path) -> No
         assert part in printed
 
 
-def test_techniques_are_compared_on_questions_of_the_library(folder: Path, main: Callable[..., str]) -> None:
+@pytest.fixture(scope="module")
+def questions(folder: Path) -> int:
+    """Write the questions about the workspace, and return their number."""
     lines = (ROOT / "fixtures" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     known = [query for query in map(json.loads, lines) if query["source_file"] in sum(FILES.values(), ())]
-    questions = [json.dumps({"text": query["text"], "sources": [query["source_file"]]}) for query in known]
-    (folder / "questions.jsonl").write_text("\n".join(questions), encoding="utf-8")
+    rows = [json.dumps({"text": query["text"], "sources": [query["source_file"]]}) for query in known]
+    (folder / "questions.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    return len(rows)
+
+
+def test_techniques_are_compared_on_questions_of_the_library(
+    folder: Path, questions: int, main: Callable[..., str]
+) -> None:
     printed = main(compare_techniques, folder)
-    assert f"7 documents, {len(questions)} judged queries" in printed
+    assert f"7 documents, {questions} judged queries" in printed
     for technique in ("naive", "bm25", "hybrid", "routed"):
         assert f"| {technique} |" in printed
     assert "winner: " in printed
+
+
+def test_notebook_shows_tables_progress_and_a_plot(folder: Path, questions: int, tmp_path: Path) -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    (tmp_path / "demo-workspace").symlink_to(folder)
+    notebook = nbformat.read(ROOT / "examples" / "notebook.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in cells), "it is stored without outputs"
+    nbclient.NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    opened, found, document, compared, plotted, _ = cells
+    for cell, text in (
+        (opened, "handbook"),
+        (found, "operations/backups.md"),
+        (document, "operations/backups.md"),
+        (compared, "mine"),
+    ):
+        [shown] = [one.data for one in cell.outputs if one.output_type == "execute_result"]
+        assert text in shown["text/html"]
+        assert len(shown["text/plain"]) < 300
+    written = "".join(one.text for one in compared.outputs if one.output_type == "stream")
+    assert f"\rasking: {3 * questions} of {3 * questions}" in written, "a line that changes"
+    assert "\n" not in written
+    [drawn] = [one.data for one in plotted.outputs if one.output_type == "display_data"]
+    assert "image/png" in drawn
 
 
 def test_agent_calls_the_tool_and_answers_from_what_it_read(folder: Path, main: Callable[..., str]) -> None:
