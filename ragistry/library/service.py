@@ -34,7 +34,7 @@ from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.ids import one_name
+from ragistry.utils.ids import composed
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean
 
@@ -195,7 +195,7 @@ class DocumentService(IngestMethods, SearchMethods):
             CollectionNotFoundError: The collection does not exist.
         """
         known = {info.source_file: info for info in self.sources(collection)}
-        found = known.get(source) or {one_name(name): info for name, info in known.items()}.get(one_name(source))
+        found = known.get(source) or {composed(name): info for name, info in known.items()}.get(composed(source))
         if found is None:
             raise SourceNotFoundError(
                 f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "

@@ -1,6 +1,7 @@
 """The rule for metadata that people set on a source: which keys and values are allowed, and how values are stored.
 
-A value is text, a whole number, a decimal, true or false, a date, or a list of values of one of these types. Dates are
+A value is text, a whole number, a decimal, true or false, a date, or a list of values of one of these types. Keys and
+texts are stored in composed Unicode, because a name of a file on macOS, or its part, is decomposed. Dates are
 stored as ISO 8601 text. A date with a time is stored in UTC, in seconds: ``2026-05-01T10:00:00Z``. So the order of the
 texts is the order of the times. A time without an offset is taken as UTC.
 
@@ -17,6 +18,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from ragistry.errors import InvalidMetadataError
+from ragistry.utils.ids import composed
 from ragistry.utils.metadata import OWN_PREFIX, key_problem, plain, scalar_problem
 from ragistry.utils.wording import shown
 
@@ -48,7 +50,7 @@ MAX_ITEMS = 200
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9]\d*)\.\d+(?:[eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_TIME = re.compile(rf"{_DATE.pattern}[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_TIME = re.compile(rf"{_DATE.pattern}[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:[Zz]|[+-]\d\d(?::?\d\d)?))?", re.ASCII)
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     problems += [f"{shown(key, 80)} {problem}" for key, value in found.items() if (problem := _too_long(value))]
     if problems:
         raise InvalidMetadataError(f"metadata cannot be stored: {'; '.join(problems[:10])}")
-    return dict.fromkeys(map(plain, metadata)) | found
+    return dict.fromkeys(composed(plain(key)) for key in metadata) | found
 
 
 def check_number(metadata: Mapping[str, Any]) -> None:
@@ -82,6 +84,7 @@ def accepted_metadata(
     problems: list[str] = []
     for name, content in metadata.items():
         key = plain(name)
+        key = composed(key) if isinstance(key, str) else key
         value, problem = _stored_value(content)
         if isinstance(key, str) and key in reserved:
             problems.append(f"{shown(key, 80)} is a name that Ragistry uses itself; choose another name")
@@ -111,7 +114,8 @@ def _stored_scalar(value: Any) -> tuple[Any, str]:
         return None, f"is {value.isoformat()}, which has no equivalent in UTC; correct the date"
     if isinstance(value, Mapping | list | tuple):
         return None, "is nested; use text, a number, true or false, a date, or a list of one of these types"
-    return value, scalar_problem(value)
+    problem = scalar_problem(value)
+    return composed(value) if isinstance(value, str) and not problem else value, problem
 
 
 def _of_one_type(values: list[Any]) -> tuple[list[Any], str]:
@@ -153,7 +157,8 @@ def date_text(value: date | str) -> str:
                 return date.fromisoformat(value).isoformat()
             if not _TIME.fullmatch(value):
                 return ""
-            value = datetime.fromisoformat(value.upper())
+            day, *others = value.upper().replace("T", " ").split()  # a space may precede the offset
+            value = datetime.fromisoformat(f"{day} {''.join(others)}")
         if not isinstance(value, datetime):
             return value.isoformat()
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -16,9 +16,9 @@ def chunk_id(collection: str, source_file: str, chunk_index: int) -> str:
     return sha256(f"{collection}::{source_file}::{chunk_index}".encode()).hexdigest()
 
 
-def one_name(name: str) -> str:
-    """Return the composed form of a name: systems write the same name composed or decomposed."""
-    return name if name.isascii() else unicodedata.normalize("NFC", name)
+def composed(text: str) -> str:
+    """Return the composed form of a name or text: systems write the same one composed or decomposed."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def content_id(text: str) -> str:

@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 def key_problem(key: Any) -> str:
     """Return why this is not a valid metadata key; empty if it is."""
-    if not isinstance(key, str) or not key:
+    if not isinstance(key, str) or not key.strip():
         return "is not a key; a key is text"
     if key[0] in "#$" or key.startswith(OWN_PREFIX) or key == "chroma:document":
         return f"is a reserved key; choose one that does not begin with '#', '$' or {OWN_PREFIX!r}"

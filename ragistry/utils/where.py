@@ -4,8 +4,8 @@ A condition is ``{"key": value}``, ``{"key": {"$op": value}}``, or ``{"$and" | "
 one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``, and ``$contains`` and
 ``$not_contains`` for a value in a list such as ``tags``. A chunk that lacks the key meets ``$ne``, ``$nin`` and
 ``$not_contains`` and no other operator; a value that is not a list contains nothing. Values are text, integers,
-floats, or truth values; True is not 1, and 1 is 1.0. A `date` or `datetime` means the text that metadata store
-(`utils.custom_metadata`).
+floats, or truth values; True is not 1, and 1 is 1.0. Composed and decomposed Unicode are one text. A `date` or
+`datetime` means the text that metadata store (`utils.custom_metadata`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from typing import Any, Never
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
 from ragistry.utils.custom_metadata import date_text
+from ragistry.utils.ids import composed
 from ragistry.utils.metadata import plain, scalar_problem
 from ragistry.utils.wording import shown
 
 MAX_DEPTH = 32
 COMPARISONS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains")
 JOINS = ("$and", "$or")
-NAMES = frozenset({"source_file", "source", "source_path", "file_path"})
-"""Keys whose values are names of files, in which composed and decomposed Unicode are equal."""
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
@@ -75,6 +74,7 @@ def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
     key = plain(key)
     if not isinstance(key, str):
         raise InvalidFilterError(f"a key of where must be text, got {shown(key)}")
+    key = composed(key)
     if key in JOINS:
         if not _is_list(value) or not value:
             raise InvalidFilterError(f"{key} takes a list of one or more conditions, got {shown(value)}")
@@ -86,7 +86,7 @@ def _normalise_item(key: Any, value: Any, depth: int) -> dict[str, Any]:
             "{'page': {'$gte': 3}}"
         )
     if not isinstance(value, Mapping):
-        return {key: _by_name(key, "$eq", _scalar(key, "$eq", value))}
+        return _of_any_form(key, "$eq", _scalar(key, "$eq", value))
     if not value:
         raise InvalidFilterError(f"the condition on {shown(key)} is empty; write {{{shown(key)}: {{'$eq': …}}}}")
     parts = [_comparison(key, plain(op), operand) for op, operand in value.items()]
@@ -100,21 +100,22 @@ def _comparison(key: str, op: Any, operand: Any) -> dict[str, Any]:
         if not _is_list(operand):
             raise InvalidFilterError(f"{op} on {shown(key)} takes a list of values, got {shown(operand)}")
         values = [_scalar(key, op, item) for item in operand]
-        return {key: {op: [name for value in values for name in _forms(key, value)]}}
+        return {key: {op: [form for value in values for form in _forms(value)]}}
     value = _scalar(key, op, operand)
     if op in _ORDER and isinstance(value, bool):
         raise InvalidFilterError(f"{op} on {shown(key)} compares numbers or text, got {shown(operand)}")
-    return {key: _by_name(key, op, value)}
+    return _of_any_form(key, op, value)
 
 
-def _by_name(key: str, op: str, value: Any) -> dict[str, Any]:
-    """Return a comparison; one with a name that has several forms is a comparison with all of them."""
-    forms = _forms(key, value) if op in ("$eq", "$ne") else [value]
-    return {op: value} if len(forms) == 1 else {"$in" if op == "$eq" else "$nin": forms}
+def _of_any_form(key: str, op: str, value: Any) -> dict[str, Any]:
+    """Return a comparison with every form of a text; lists are stored in the composed form."""
+    if op in ("$eq", "$ne") and len(forms := _forms(value)) > 1:
+        return {key: {"$in" if op == "$eq" else "$nin": forms}}
+    return {key: {op: composed(value) if op in ("$contains", "$not_contains") and isinstance(value, str) else value}}
 
 
-def _forms(key: str, value: Any) -> list[Any]:
-    if key not in NAMES or not isinstance(value, str) or value.isascii():
+def _forms(value: Any) -> list[Any]:
+    if not isinstance(value, str) or value.isascii():
         return [value]
     return list(dict.fromkeys([value, *(unicodedata.normalize(form, value) for form in ("NFC", "NFD"))]))
 

@@ -75,6 +75,25 @@ def test_metadata_of_a_text_are_stored_and_filtered(workspace: Either) -> None:
 
 
 @everywhere
+def test_composed_and_decomposed_metadata_are_one(workspace: Either) -> None:
+    decomposed = {unicodedata.normalize("NFD", key): unicodedata.normalize("NFD", "größe") for key in ("größe", "a")}
+    tags = ["é", unicodedata.normalize("NFD", "ö")]
+    workspace.library.ingest_text("Green tea.", "a", "notes", metadata=decomposed | {"tags": tags})
+    workspace.library.ingest_text("Black tea.", "b", "notes", metadata={"größe": "klein", "a": "x", "tags": ["x"]})
+    assert own(workspace, "a") == {"größe": "größe", "a": "größe", "tags": ["é", "ö"]}
+    for form in ("NFC", "NFD"):
+        key, value, tag = (unicodedata.normalize(form, text) for text in ("größe", "größe", "ö"))
+        for where in ({key: value}, {key: {"$in": ["x", value]}}, {"tags": {"$contains": tag}}):
+            assert found(workspace, where) == ["a"], where
+        for where in ({key: {"$ne": value}}, {"a": {"$nin": [value]}}, {"tags": {"$not_contains": tag}}):
+            assert found(workspace, where) == ["b"], where
+    assert workspace.library.set_metadata("a", "notes", {unicodedata.normalize("NFD", "größe"): None}).metadata == {
+        "a": "größe",
+        "tags": ["é", "ö"],
+    }
+
+
+@everywhere
 def test_metadata_are_kept_until_they_are_set_again(workspace: Either) -> None:
     library = workspace.library
     library.ingest_text("Green tea.", "a", "notes", metadata={"client": "acme", "year": 2026})

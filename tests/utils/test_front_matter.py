@@ -42,6 +42,12 @@ def test_each_form_gives_the_same_metadata(block: str) -> None:
         ("when: 2024-05-01 10:30:00 +02:00", {"when": "2024-05-01T08:30:00Z"}),
         ("at: '2024-05-01T10:30+02:00'", {"at": "2024-05-01T08:30:00Z"}),
         ("aliases: [/old/]\ndraft: true\nPrice: 2.50", {"aliases": ["/old/"], "draft": True, "Price": 2.5}),
+        ("sku: 00123\nzip: [01234, 09810]\nzero: 0", {"sku": "00123", "zip": ["01234", "09810"], "zero": 0}),
+        (
+            "account: 123456789012345678901\nhex: 0x1F\ntitle: 007",
+            {"account": "123456789012345678901", "hex": 31, "title": "007"},
+        ),
+        ("posted: 2015-11-17 16:16:01 -0600\ntrue: 1", {"posted": "2015-11-17T22:16:01Z", "true": 1}),
         ("days: [2024-05-01, 2024-05-02]\n2024: a year", {"days": ["2024-05-01", "2024-05-02"], "2024": "a year"}),
         ("author: &who Ada\nsection: *who", {"author": "Ada", "section": "Ada"}),
     ],

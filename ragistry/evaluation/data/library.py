@@ -14,7 +14,7 @@ from ragistry.protocols import LibraryStore
 from ragistry.types import Document
 from ragistry.utils.chunker import chunk_extracted
 from ragistry.utils.documents.extract import extract
-from ragistry.utils.ids import one_name
+from ragistry.utils.ids import composed
 from ragistry.utils.joined import joined_text
 from ragistry.utils.wording import did_you_mean
 
@@ -61,10 +61,10 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     by_name: dict[str, list[str]] = {}
     for name in sources:
         for key in (name, name.partition("/")[2]):
-            by_name.setdefault(one_name(key), []).append(name)
+            by_name.setdefault(composed(key), []).append(name)
 
     def known(source: str) -> str:
-        ids = [source] if source in sources else by_name.get(one_name(source), [])
+        ids = [source] if source in sources else by_name.get(composed(source), [])
         if not ids:
             near = did_you_mean(source, [*sources, *by_name]) or "; `ragistry sources list` lists them"
             raise ValueError(f"no source {source!r} in the library{near}")

@@ -12,7 +12,7 @@ from ragistry.library.ingest.folder import SHOWN, Listing
 from ragistry.library.ingest.source import IngestSource, start_of
 from ragistry.library.ingest.zip_folder import is_member
 from ragistry.types import SourceInfo
-from ragistry.utils.ids import one_name
+from ragistry.utils.ids import composed
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import numbered
 
@@ -35,7 +35,7 @@ def check_same_source(source: IngestSource, info: SourceInfo, is_same: bool) -> 
         return
     if source.path and absence(source.path):
         return  # the reader reports it
-    if one_name(source.place) == one_name(info.source_path) and absence(info.source_path):
+    if composed(source.place) == composed(info.source_path) and absence(info.source_path):
         return  # the file has the same name in another Unicode form
     if info.source_path and (why := absence(info.source_path)):
         if not is_same:
@@ -152,7 +152,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     Returns:
         Names of the sources.
     """
-    present, start = {one_name(file.source_file) for file in listing.files}, start_of(listing.root)
+    present, start = {composed(file.source_file) for file in listing.files}, start_of(listing.root)
 
     def was_here(info: SourceInfo) -> bool:
         path = info.source_path
@@ -164,7 +164,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     return [
         info.source_file
         for info in stored
-        if one_name(info.source_file) not in present and was_here(info) and _is_gone(info.source_path)
+        if composed(info.source_file) not in present and was_here(info) and _is_gone(info.source_path)
     ]
 
 

@@ -45,7 +45,7 @@ from ragistry.protocols import Embedder, Engine, LibraryStore
 from ragistry.trace import span
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.ids import one_name
+from ragistry.utils.ids import composed
 from ragistry.utils.text.detection import detect_language, language_warnings
 from ragistry.utils.text.languages import AUTO
 from ragistry.utils.urls import is_url
@@ -150,7 +150,7 @@ class Ingest:
         """
         self.store.use_embedder(self.embedder.fingerprint)
         infos = self.store.sources(self.collection)
-        stored = {one_name(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
+        stored = {composed(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
         self._earlier = earlier_names(sources, infos)
         if self.replace:
             self._given = {(source.source_file, source.place) for source in sources}
@@ -174,7 +174,7 @@ class Ingest:
             if progress is not None:
                 progress(source.source_file, done, len(sources))
             info, outcome = _stored_as(source, stored), next(outcomes)
-            earlier = self._taken.get(one_name(source.source_file))
+            earlier = self._taken.get(composed(source.source_file))
             if earlier is not None and is_same_file(source.place, earlier.place):
                 continue
             try:
@@ -186,7 +186,7 @@ class Ingest:
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.shown, error))
                 continue
-            self._taken[one_name(source.source_file)] = source
+            self._taken[composed(source.source_file)] = source
             if info is not None and info.source_file != source.source_file:
                 self._other_forms[source.source_file] = info.source_file
             if prepared is not None:
@@ -380,7 +380,7 @@ def _is_away(error: Exception) -> bool:
 
 def _stored_as(source: IngestSource, stored: Mapping[str, SourceInfo]) -> SourceInfo | None:
     """Return the stored source of this name, else of the same name in another Unicode form."""
-    return stored.get(source.source_file) or stored.get(one_name(source.source_file))
+    return stored.get(source.source_file) or stored.get(composed(source.source_file))
 
 
 def _to_read(source: IngestSource, info: SourceInfo | None) -> ToRead:

@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time
+from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ _DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, whose t
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 _ENTRY = {"---": re.compile(r"[^\s#:-][^:\n]*:(?=\s|$)"), "+++": re.compile(r"[^\s#=\[][^=\n]*=|\[")}
+_CODE = re.compile(r"[-+]?0[0-9]+")
 _CONTINUED = re.compile(r"[\s#\]})-]|$")  # lines of a value, comments and empty lines
 
 
@@ -175,10 +177,28 @@ def _load_yaml(block: str) -> Any:
     if _depth(block) > _DEEPEST:
         raise RecursionError(f"lists and mappings are nested more than {_DEEPEST:,} deep")
     yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _constructor()
     yaml.composer.warn_double_anchors = False
     if _MERGE.search(block) and sum(isinstance(event, AliasEvent) for event in yaml.parse(block)) > _ALIASES:
         raise ValueError(f"mappings are merged with more than {_ALIASES} aliases, the limit")
     return yaml.load(block)
+
+
+@cache
+def _constructor() -> type[Any]:
+    """Return a constructor that keeps codes such as ``00123``, and numbers of more than 64 bits, as text."""
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class Constructor(SafeConstructor):
+        """A class of its own, because constructors are added to classes."""
+
+    def construct(constructor: SafeConstructor, node: Any) -> int | str:
+        number, text = constructor.construct_yaml_int(node), str(node.value)
+        is_code = _CODE.fullmatch(text) or (text.isdigit() and scalar_problem(number))
+        return text if is_code else number
+
+    Constructor.add_constructor("tag:yaml.org,2002:int", construct)
+    return Constructor
 
 
 def _depth(block: str) -> int:
@@ -211,7 +231,7 @@ def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the metadata, and the problems of the keys that are left out."""
     values: dict[str, Any] = {}
     for key, value in fields.items():
-        name = key if isinstance(key, str) else f"{key!s:.100}"
+        name = str(key).lower() if isinstance(key, bool) else f"{key!s:.100}" if not isinstance(key, str) else key
         known = name.lower()
         values[known if known in ANY_CASE else name] = _scalar(value)
     values["title"] = values.get("title") or values.get("linkTitle") or values.get("linktitle")
