@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.asking import differing
@@ -27,6 +29,8 @@ from ragistry.utils.wording import listed, numbered
 
 DERIVED = ("winner", "conclusion", "verdicts")
 """Keys of the JSON that follow from the others."""
+PROBLEMS = 3
+"""Number of problems that an error names."""
 
 
 def read_comparison(source: str | Path | Mapping[str, Any]) -> Comparison:
@@ -37,24 +41,34 @@ def read_comparison(source: str | Path | Mapping[str, Any]) -> Comparison:
     Raises:
         EvaluationError: The file is missing, cut, no comparison, or one of another version.
     """
-    place = "the report" if isinstance(source, Mapping) else str(source)
+    if not isinstance(source, str | Path | Mapping):
+        raise EvaluationError(f"{source!r:.80} is not a comparison; name a file of `ragistry compare --json`")
+    place = "the report" if isinstance(source, Mapping) else f"{source!s:.200}"
     try:
-        data = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8"))
+        data = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise EvaluationError(
             f"cannot read {place!r}: {error.strerror}; name a file of `ragistry compare --json`"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EvaluationError(f"{place!r} is not complete JSON ({error}); write it again") from error
-    if not isinstance(data, Mapping) or not {"dataset", "techniques", "provenance"} <= data.keys():
+    known = isinstance(data, Mapping) and {"dataset", "provenance"} <= data.keys()
+    if not known or not isinstance(data.get("techniques"), Mapping):
         raise EvaluationError(f"{place!r} is not a comparison; name a file of `ragistry compare --json`")
     try:
-        return _comparison({key: value for key, value in data.items() if key not in DERIVED})
+        found = _comparison({key: value for key, value in data.items() if key not in DERIVED})
+        TypeAdapter(Comparison).validate_python(asdict(found))
+        if missing := {"dataset", "asking", "techniques", "machine"} - found.provenance.keys():
+            raise ValueError(f"its provenance has no {listed(sorted(missing))}")
+        return found
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         made = (data["provenance"].get("versions") or {}) if isinstance(data["provenance"], Mapping) else {}
         version = made.get("ragistry", "unknown")
+        said = f"{type(error).__name__}: {error}"
+        if isinstance(error, ValidationError):
+            said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:PROBLEMS])
         raise EvaluationError(
-            f"{place!r} is a comparison of another version ({version}): {type(error).__name__}: {error}; run it again"
+            f"{place!r} is a comparison of another version ({version}): {said}; run it again"
         ) from error
 
 

@@ -12,6 +12,7 @@ from ragistry.errors import ConfigError, ModelError
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.trace import at_least_one_call
 from ragistry.types import EmbedderFingerprint, Role
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -94,7 +95,14 @@ def _function(model: Any, kind: str, *parameters: str) -> Any:
         raise ConfigError(f"{name}{inspect.signature(model)} is not a {kind}: {error}; write {wanted}") from error
     except ValueError:  # a function in C without a signature
         pass
+    _check_is_sync(model, getattr(model, "__qualname__", repr(model)))
     return model
+
+
+def _check_is_sync(method: Any, name: str) -> None:
+    """Raise `ConfigError` for a coroutine function: the result would be a coroutine that nobody awaits."""
+    if inspect.iscoroutinefunction(method):
+        raise ConfigError(f"{name} is a coroutine function; write a function that returns its result")
 
 
 def _takes_schema(function: Any) -> bool:
@@ -114,9 +122,9 @@ class GeneratorFunction:
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         if self._takes_schema:
-            return str(self.function(prompt, schema=schema))
+            return cast("str", self.function(prompt, schema=schema))
         asked = "" if schema is None else JSON_ANSWER + json.dumps(schema.model_json_schema())
-        return str(self.function(prompt + asked))
+        return cast("str", self.function(prompt + asked))
 
 
 class RerankerFunction:
@@ -126,7 +134,7 @@ class RerankerFunction:
         self.function = function
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        return list(self.function(query, texts))
+        return cast("list[float]", self.function(query, texts))
 
 
 class Counted:
@@ -144,10 +152,17 @@ class Counted:
 class CountedGenerator(Counted):
     """A `Generator` whose calls are in the trace, with estimated tokens if it does not report its own."""
 
+    def __init__(self, own: Any) -> None:
+        super().__init__(own)
+        _check_is_sync(own.generate, f"{type(own).__qualname__}.generate")
+
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        answer: str = ""
-        with at_least_one_call(lambda: _estimate(prompt, answer)):
+        """Return the answer of the model. Raises `ModelError` if it is not text."""
+        answer: Any = ""
+        with at_least_one_call(lambda: _estimate(prompt, str(answer))):
             answer = self.own.generate(prompt, schema=schema)
+        if not isinstance(answer, str):
+            raise ModelError(f"the generator {name_of(self)} returned {answer!r:.80}; it must return text")
         return answer
 
     @property
@@ -171,6 +186,10 @@ class CountedGenerator(Counted):
 class CountedReranker(Counted):
     """A `Reranker` whose calls are in the trace."""
 
+    def __init__(self, own: Any) -> None:
+        super().__init__(own)
+        _check_is_sync(own.rerank, f"{type(own).__qualname__}.rerank")
+
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         with at_least_one_call(lambda: _estimate(query) * len(texts) + _estimate(*texts)):
             scores: list[float] = self.own.rerank(query, texts)
@@ -183,8 +202,16 @@ class CountedEmbedder(Counted):
     def __init__(self, own: Any) -> None:
         super().__init__(own)
         self._first: EmbedderFingerprint | None = None
-        if not callable(getattr(own, "embed", None)):
+        name = f"{type(own).__qualname__}.embed"
+        if not callable(embed := getattr(own, "embed", None)):
             raise ConfigError(f"{own!r:.80} is not an embedder; it needs embed(texts, *, role='document')")
+        try:
+            inspect.signature(embed).bind([], role="query")
+        except TypeError as error:
+            raise ConfigError(
+                f"{name}{inspect.signature(embed)}: {error}; write embed(self, texts, *, role='document')"
+            ) from error
+        _check_is_sync(embed, name)
         if inspect.getattr_static(own, "fingerprint", None) is None:  # its value may need a server
             raise ConfigError(f"{type(own).__qualname__} has no fingerprint; {FINGERPRINT}")
 
@@ -205,8 +232,25 @@ class CountedEmbedder(Counted):
         return now
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        """Return the vectors. Raises `ModelError` if they are not one of `dimension` finite numbers for each text."""
+        import numpy as np  # not at the top: a model of a program may come without vectors
+
+        wanted = (len(texts), self.fingerprint.dimension)
+        if not texts:
+            return np.empty(wanted, np.float32)
         with at_least_one_call(lambda: sum(self.count_tokens(texts))):
-            vectors: Vectors = self.own.embed(texts, role=role)
+            found: Any = self.own.embed(texts, role=role)
+        try:
+            vectors = np.asarray(found, np.float32)
+        except (TypeError, ValueError):
+            vectors = np.array(0, np.float32)
+        if vectors.shape != wanted or not np.isfinite(vectors).all():
+            said = f"an array of shape {vectors.shape}" if vectors.ndim else f"{found!r:.80}"
+            said += " with NaN or infinity" if vectors.shape == wanted else ""
+            raise ModelError(
+                f"{type(self.own).__qualname__}.embed returned {said}; for {numbered(len(texts), 'text[|s]')} it must "
+                f"return finite numbers of shape {wanted}"
+            )
         return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

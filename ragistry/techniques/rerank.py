@@ -80,13 +80,17 @@ class RerankTechnique:
     def _scores(self, query: str, documents: Sequence[Document]) -> list[float]:
         """Return the reranker's score of each document. Raises `ModelError`."""
         texts = [searched_text(document.content, document.metadata) for document in documents]
-        scores = self.reranker.rerank(query, texts)
+        found: Any = self.reranker.rerank(query, texts)
+        try:
+            scores = list(map(float, found))
+        except (TypeError, ValueError):
+            scores = []
         if len(scores) != len(texts) or not all(map(isfinite, scores)):
             raise ModelError(
                 f"the reranker {name_of(self.reranker)} must return {len(texts)} finite scores, got "
-                f"{scores!r:.200}; correct its rerank(query, texts)"
+                f"{found!r:.200}; correct its rerank(query, texts)"
             )
-        return [float(score) for score in scores]
+        return scores
 
     def _mixed(self, documents: Sequence[Document], given: Sequence[float]) -> list[Document]:
         kind: ScoreKind = getattr(self.reranker, "score_kind", "cross_encoder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +45,12 @@ def test_run_is_a_contender_measured_as_others(tmp_path):
     assert result.to_ranx("theirs")["q1"] == {"d0": 3.0, "d1": 2.0}
     assert result.to_pyterrier("theirs")["docno"] == ["d0", "d1", "d0", "d1", "d2"]
     assert result.to_pyterrier("theirs")["rank"] == [0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["their.run.gz", "their.run"])
+def test_compressed_run_is_recognised_by_its_content(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(written(tmp_path / "plain").read_bytes()))
+    assert read_run(tmp_path / name) == read_run(tmp_path / "plain")
 
 
 def test_depth_and_the_querys_own_document_are_those_of_the_comparison():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 import pytest
 
@@ -43,6 +45,15 @@ def without(key: str):
     return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
 
 
+def with_value(value, *keys: str):
+    def changed_text(text: str) -> str:
+        data = json.loads(text)
+        reduce(getitem, keys[:-1], data)[keys[-1]] = value
+        return json.dumps(data)
+
+    return changed_text
+
+
 def with_field(text: str) -> str:
     data = json.loads(text)
     data["techniques"]["a"]["from_the_future"] = 1
@@ -54,7 +65,10 @@ def with_field(text: str) -> str:
     [
         (cut, "a.json"), (lambda _: "", "a.json"), (lambda _: "[]", "a.json"), (lambda _: '{"a": 1}', "a.json"),
         (without("pairs"), "pairs"), (without("measure"), "measure"), (with_field, "from_the_future"),
-        (without("provenance"), "a.json"),
+        (without("provenance"), "a.json"), (lambda _: "[" * 100_000, "a.json"),
+        (with_value("x", "techniques"), "a.json"), (with_value(None, "techniques"), "a.json"),
+        (with_value({"RR@10": None}, "techniques", "a", "per_query"), "RR@10"),
+        (with_value(5, "warnings"), "warnings"), (with_value({}, "provenance"), "provenance"),
     ],
 )  # fmt: skip
 def test_report_that_is_cut_or_of_another_version_is_refused(tmp_path, damage, named):
@@ -66,6 +80,14 @@ def test_report_that_is_cut_or_of_another_version_is_refused(tmp_path, damage, n
 def test_missing_report_is_refused(tmp_path):
     with refused(EvaluationError, "nothing.json"):
         Comparison.from_json(tmp_path / "nothing.json")
+    for wrong in (tmp_path, 5):
+        with refused(EvaluationError, wrong if wrong == 5 else tmp_path.name):
+            Comparison.from_json(wrong)
+
+
+def test_byte_order_mark_is_no_damage(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(compared(a=first).to_json()), encoding="utf-8-sig")
+    assert Comparison.from_json(tmp_path / "a.json").measure == "RR@10"
 
 
 def test_two_comparisons_pair_the_same_queries_and_techniques():

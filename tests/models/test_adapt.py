@@ -7,6 +7,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.rerank import RerankTechnique
 from ragistry.trace import collect, model_call, stage
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
-from tests.messages import refused
+from tests.messages import check_message, refused
+from tests.techniques.doubles import Ready, ids, scored, traced
 
 
 class Own:
@@ -47,6 +49,15 @@ class Reporting(Own):
         model_call(tokens=100)
         model_call(tokens=11)
         return "a passage"
+
+
+class Roleless(Own):
+    def embed(self, texts):
+        return super().embed(texts)
+
+
+async def coroutine(*_, **__):
+    """What somebody writes who is used to async clients."""
 
 
 class Streaming(Own):
@@ -148,12 +159,51 @@ def test_built_in_models_are_returned_unchanged():
         (as_reranker, lambda query: [], "query and texts"),
         (as_reranker, lambda query, texts, *, model: [], "model"),
         (as_reranker, {"rerank": 1}, "rerank"),
+        (as_reranker, coroutine, "coroutine"),
+        (as_generator, coroutine, "coroutine"),
+        (as_generator, SimpleNamespace(generate=coroutine), "SimpleNamespace.generate"),
         (as_embedder, len, "len"),
+        (as_embedder, Roleless, "role='document'"),
+        (as_embedder, type("Later", (), {"fingerprint": Own.fingerprint, "embed": coroutine}), "Later.embed"),
     ],
 )
 def test_what_is_not_a_model_is_refused(adapt, model, named):
     with refused(ConfigError, named):
-        adapt(model)
+        adapt(model() if isinstance(model, type) and model is not str else model)
+
+
+@pytest.mark.parametrize("answer", [None, 3, b"text", ["text"]])
+def test_answer_that_is_not_text_is_an_error(answer):
+    def own(prompt):
+        return answer
+
+    with refused(ModelError, "own", answer):
+        as_generator(own).generate("prompt")
+
+
+@pytest.mark.parametrize("scores", [None, [1], ["high", "low"], {"oak": 1, "granite": 2}, [("oak", 1), ("granite", 2)]])
+def test_scores_that_are_no_numbers_leave_the_order_of_the_base(scores):
+    def own(query, texts):
+        return scores
+
+    base = Ready(scored(a=2.0, b=1.0))
+    documents, stages = traced(RerankTechnique({}, base=base, reranker=own), "stone")
+    assert ids(documents) == ["a", "b"]
+    [said] = [stage.degraded for stage in stages if stage.degraded]
+    check_message(said, "own", "2 finite scores")
+
+
+@pytest.mark.parametrize(
+    "vectors", [None, [[1.0, 0.0]], [[1.0], [0.0]], [1.0, 0.0], [[1.0, 0.0], [0.0, float("nan")]], [["a", "b"]] * 2]
+)
+def test_vectors_of_another_shape_are_an_error(vectors):
+    class Shaped(Own):
+        def embed(self, texts, *, role="document"):
+            return vectors
+
+    with refused(ModelError, "Shaped.embed", "(2, 2)"):
+        as_embedder(Shaped()).embed(["oak", "granite"])
+    assert as_embedder(Shaped()).embed([]).shape == (0, 2)
 
 
 def test_embedder_without_a_fingerprint_or_with_one_that_changes_is_refused():

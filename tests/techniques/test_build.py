@@ -33,6 +33,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield opened
 
 
+class Invoked:
+    """A retriever of LangChain."""
+
+    def invoke(self, query):
+        return []
+
+
 def found(technique, query="restore backup", **options):
     return [document.metadata.get("source_file") for document in technique.retrieve(query, **options)]
 
@@ -104,6 +111,9 @@ def test_mistakes_in_an_entry_are_those_of_the_file(workspace, entry, named):
         ({"use": "hybrid", "bases": ["bm25", 5]}, "built.bases[1] is 5"),
         ({"use": Shout, "base": Shout}, "{'use': CLASS}"),
         ({"use": Shout, "base": len}, "retrieve"),
+        ({"use": Shout, "base": Invoked()}, "as_technique"),
+        ({"use": Shout, "base": [Ready()]}, "built.base"),
+        ({"use": Shout, "base": None}, "built.base is None"),
         ("hybrid", "{'use': 'hybrid'}"),
         (["bm25", "naive"], "['bm25', 'naive']"),
     ],

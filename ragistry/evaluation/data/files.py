@@ -306,18 +306,24 @@ def _texts_in(folder: Path) -> list[Path]:
     )
 
 
+GZIP = b"\x1f\x8b"
+"""The first bytes of a compressed file, whatever its name."""
+
+
 def _read_text(path: Path) -> str:
     try:
         raw = path.read_bytes()
-        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+        return (gzip.decompress(raw) if path.suffix == ".gz" or raw.startswith(GZIP) else raw).decode()
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DatasetError(f"cannot read {str(path)!r}: {error}; it must be UTF-8 text, plain or gzip") from error
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the place ``file:line`` and the text of each line that is not blank. Raises `DatasetError`."""
-    opened: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     try:
+        with path.open("rb") as file:
+            is_compressed = path.suffix == ".gz" or file.read(len(GZIP)) == GZIP
+        opened: Callable[..., Any] = gzip.open if is_compressed else open
         with opened(path, "rt", encoding="utf-8-sig") as stream:
             for number, line in enumerate(stream, 1):
                 if line.strip():
