@@ -77,6 +77,13 @@ def corpus(tmp_path: Path) -> Corpus:
     return write
 
 
+def write_settled(path: Path, text: str) -> None:
+    """Write a file with the time of a minute ago; a mistake in a newer one may be half of what an editor is saving."""
+    path.write_text(text, encoding="utf-8")
+    minute_ago = path.stat().st_mtime - 60
+    os.utime(path, (minute_ago, minute_ago))
+
+
 @pytest.fixture(scope="session")
 def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
     """One ChromaDB server for all tests of a process; each test uses a collection of its own."""

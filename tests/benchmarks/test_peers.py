@@ -56,7 +56,7 @@ def test_a_side_that_does_not_answer_in_time_is_told_with_how_far_it_came(
         sides = []
         for name, script in (("Ragistry", QUICK), ("Slow", HANGS)):
             made = Environment(name, script)
-            conversation = Conversation(made, tmp_path, tmp_path / name, timeout=8.0)  # type: ignore[arg-type]
+            conversation = Conversation(made, tmp_path, tmp_path / name, timeout=4.0)  # type: ignore[arg-type]
             sides.append(Measured(made, stack.enter_context(conversation)))  # type: ignore[arg-type]
         for do in ("ingest", "count"):
             each(sides, do)
@@ -64,5 +64,5 @@ def test_a_side_that_does_not_answer_in_time_is_told_with_how_far_it_came(
     printed = capsys.readouterr().out
     assert "| ingest, s | 0.50 | - |" in printed
     assert "| Ragistry | 20 | - |" in printed
-    assert "Slow stopped at ingest: no answer within 8 s; 7 of 20 chunks were stored\n" in printed
+    assert "Slow stopped at ingest: no answer within 4 s; 7 of 20 chunks were stored\n" in printed
     assert [side.failure != "" for side in sides] == [False, True]

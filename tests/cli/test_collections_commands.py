@@ -9,6 +9,7 @@ import pytest
 
 from ragistry.errors import CollectionNotFoundError
 from tests.cli.conftest import TEA, Run
+from tests.conftest import Corpus
 from tests.messages import check_message
 from tests.stores.scripts import start
 
@@ -151,7 +152,8 @@ def test_create_describes_a_collection_without_description_and_no_other(filled: 
     check_message(done.err, "'econ'")
 
 
-def test_commands_while_another_process_writes_change_nothing(filled: Run, tmp_path: Path) -> None:
+def test_commands_while_another_process_writes_change_nothing(filled: Run, corpus: Corpus, tmp_path: Path) -> None:
+    corpus({"vector_stores.yaml": "store: {use: local, lock_timeout: 0.1}"}, folder="config")
     with start(WRITER, tmp_path / ".ragistry") as writer:
         assert writer.stdout.readline() == "writing\n"
         for words in (

@@ -25,7 +25,7 @@ from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
-from tests.conftest import full_run
+from tests.conftest import full_run, write_settled
 from tests.library.conftest import embedder  # noqa: F401, the fixture
 from tests.mcp.conftest import MODES, conversation, in_memory, json_of, text_of
 from tests.messages import check_message, refused
@@ -123,7 +123,7 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
     calls = {"search_library": {"query": "tea"}, "search": {"query": "tea"}}
     calls["fetch"] = {"id": chunk_id("notes", "leaf.txt", 0)}
     for broken in (whole + "\n  bad: [", whole.replace("\ncollections:", "\ncolections:")):
-        path.write_text(broken, encoding="utf-8")
+        write_settled(path, broken)
         for name, arguments in calls.items():
             answer = tools.call(tool, name, arguments)
             assert answer.is_error

@@ -17,6 +17,7 @@ from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.server.access import RIGHTS, Tokens
 from ragistry.server.app import check_exposure
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
+from tests.conftest import write_settled
 from tests.messages import refused
 from tests.server.conftest import bearer, ended, serving
 
@@ -195,7 +196,7 @@ def test_unknown_technique_of_the_package_shows_no_path(guarded: TestClient, sec
 def test_server_errors_show_no_details_to_a_limited_token(
     guarded: TestClient, secrets: Secrets, workspace: Workspace
 ) -> None:
-    (workspace.root / "config" / "documents.yaml").write_text("collections: 3\n", encoding="utf-8")
+    write_settled(workspace.root / "config" / "documents.yaml", "collections: 3\n")
     for secret, told in ((secrets.tea, False), (secrets.admin, True)):
         answer = guarded.post("/v1/search", json={"query": "tea"}, headers=bearer(secret))
         assert answer.status_code == 503

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -65,9 +66,11 @@ def test_store_survives_a_server_that_stops_answering_and_one_that_restarts(tmp_
             lambda: store.search(EAST), lambda: store.get(["a"]), lambda: store.delete(ids=["a"]),
             lambda: store.add_documents([chunk("text")]), lambda: opened(server, timeout=0.3),
         ]  # fmt: skip
-        for call in calls:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            ended = [pool.submit(call) for call in calls]
+        for one in ended:
             with refused(ChromaDBConnectionError):
-                call()
+                one.result()
         server.process.kill()
         server.process.wait()
         with refused(ChromaDBConnectionError):

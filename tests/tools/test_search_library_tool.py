@@ -18,6 +18,7 @@ from ragistry.errors import (
 from ragistry.tools import schema
 from ragistry.tools.bus import InProcessBus
 from ragistry.tools.search_library import SearchLibraryTool
+from tests.conftest import write_settled
 from tests.messages import check_message, refused
 from tests.tools.conftest import TEA, documents_yaml
 
@@ -97,7 +98,7 @@ def test_a_broken_file_leaves_the_schema_as_it_was(workspace: Workspace, caplog:
     workspace.library.create_collection("mba", "Textbooks")
     tool = SearchLibraryTool(workspace.library)
     before = tool.schema()
-    documents_yaml(workspace).write_text("collections: [", encoding="utf-8")
+    write_settled(documents_yaml(workspace), "collections: [")
     assert tool.schema() == before
     documents_yaml(workspace).unlink()
     (workspace.root / "config" / ".documents.yaml.lock").unlink(missing_ok=True)
@@ -114,7 +115,7 @@ def test_while_documents_yaml_is_broken_a_search_says_where_and_the_log_says_it_
     path = documents_yaml(shelves)
     whole = path.read_text(encoding="utf-8")
     line = len(whole.splitlines()) + 1
-    path.write_text(whole + "  - {name: weather, description: about the harvest}\n", encoding="utf-8")
+    write_settled(path, whole + "  - {name: weather, description: about the harvest}\n")
     for arguments in ({"query": "tea"}, {"query": "tea", "collection": "tea"}, {"query": "rain", "collection": "x"}):
         answer = tool.answer(arguments)
         assert (answer.error, answer.documents) == (True, ())
@@ -134,7 +135,7 @@ def test_a_text_of_documents_yaml_builds_no_object(workspace: Workspace) -> None
     path.parent.mkdir()
     tool = SearchLibraryTool(workspace.library)
     built = workspace.root / "built"
-    path.write_text(f"description: !!python/object/apply:os.mkdir [{str(built)!r}]\n", encoding="utf-8")
+    write_settled(path, f"description: !!python/object/apply:os.mkdir [{str(built)!r}]\n")
     assert function(tool)["description"] == GENERIC
     assert "documents.yaml is broken at line 1" in tool.handle({"query": "tea"})
     assert not built.exists()

@@ -47,16 +47,22 @@ HOSTILE_TEXT = (
 )
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Chromium. Without it the test is skipped, or fails if the variable REQUIRE_BROWSER is 1."""
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of Chromium. Without it the test is skipped, or fails if the variable REQUIRE_BROWSER is 1."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         if REQUIRED:
             pytest.fail(f"REQUIRE_BROWSER is 1, but the PATH has none of {', '.join(BROWSERS)}")
         pytest.skip(skips.CHROMIUM)
+    return found
+
+
+@pytest.fixture(scope="package")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium, started."""
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=list(QUIET))
+        opened = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
         yield opened
         opened.close()
 
@@ -183,8 +189,10 @@ def windows(browser: Browser, address: str) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def page(windows: BrowserContext) -> Iterator[Page]:
+def page(chromium: str, windows: BrowserContext) -> Iterator[Page]:
     """A window, in which ``page.goto("/collections")`` opens a page of the served workspace.
+
+    Without `chromium` the test is skipped before `address` fills and serves the workspace.
 
     Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request.
 
