@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ragistry.config.collections import CollectionsFile, Version
+from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
 from ragistry.protocols import LibraryStore
 from ragistry.types import Document, SourceInfo, Where
@@ -14,28 +14,27 @@ from ragistry.utils.where import normalise
 
 
 class _Orphans(NamedTuple):
-    """Names in the store that were not in this version of documents.yaml."""
+    """Names in the store that were not among these collections."""
 
-    version: Version | None
-    names: tuple[str, ...]
+    names: Names
+    stored: tuple[str, ...]
 
 
-class Scope:
-    """Maps the collections of documents.yaml to chunks in a store.
+class Names:
+    """The names of the collections at one moment.
 
-    During a rename, a collection has chunks under two names: the new one and ``formerly``.
+    Attributes:
+        current: Every stored name of a collection, with its current name. During a rename, a collection has chunks
+            under two names: the new one and ``formerly``.
+        is_renaming: Whether a collection is being renamed.
     """
 
-    def __init__(self, collections: CollectionsFile, store: LibraryStore) -> None:
-        self.collections = collections
-        self.store = store
-        self._orphans: _Orphans | None = None
-
-    def names(self) -> dict[str, str]:
-        """Map every stored name of a defined collection to its current name."""
-        entries = self.collections.entries()
+    def __init__(self, collections: CollectionsFile, entries: list[CollectionEntry]) -> None:
+        self.entries = entries
         former = {entry.formerly: entry.name for entry in entries if entry.formerly is not None}
-        return former | {entry.name: entry.name for entry in entries}
+        self.current = former | {entry.name: entry.name for entry in entries}
+        self.is_renaming = bool(former)
+        self._collections = collections
 
     def stored(self, *names: str) -> list[str]:
         """List the names under which the chunks of these collections are stored.
@@ -43,31 +42,10 @@ class Scope:
         Raises:
             CollectionNotFoundError: One of the collections does not exist.
         """
-        known = self.names()
         for name in names:
-            if name not in known.values():
-                self.collections.entry(name)  # which raises
-        return [under for under, own in known.items() if own in names]
-
-    def named(self, documents: list[Document]) -> list[Document]:
-        """Replace former collection names in the metadata of documents by current ones."""
-        if not being_renamed(self.collections):
-            return documents
-        names = self.names()
-
-        def named(document: Document) -> Document:
-            under = document.metadata.get("collection")
-            own = names.get(under) if isinstance(under, str) else None
-            return replace(document, metadata=document.metadata | {"collection": own}) if own else document
-
-        return [named(document) for document in documents]
-
-    def meant(self, where: Where) -> dict[str, Any]:
-        """Normalise a condition, and add the former names of collections to it."""
-        condition = normalise(where)
-        if not being_renamed(self.collections):
-            return condition
-        return _with_former(condition, {own: under for under, own in self.names().items() if under != own})
+            if name not in self.current.values():
+                self._collections.entry(name)  # which raises
+        return [under for under, own in self.current.items() if own in names]
 
     def of(self, *names: str) -> Where:
         """Return the condition for the chunks of these collections.
@@ -78,19 +56,58 @@ class Scope:
         stored = self.stored(*names)
         return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
 
-    def of_all(self) -> Where | None:
+    def named(self, documents: list[Document]) -> list[Document]:
+        """Replace former collection names in the metadata of documents by current ones."""
+        if not self.is_renaming:
+            return documents
+
+        def named(document: Document) -> Document:
+            under = document.metadata.get("collection")
+            own = self.current.get(under) if isinstance(under, str) else None
+            return replace(document, metadata=document.metadata | {"collection": own}) if own else document
+
+        return [named(document) for document in documents]
+
+    def meant(self, where: Where) -> dict[str, Any]:
+        """Normalise a condition, and add the former names of collections to it."""
+        condition = normalise(where)
+        if not self.is_renaming:
+            return condition
+        return _with_former(condition, {own: under for under, own in self.current.items() if under != own})
+
+
+class Scope:
+    """Maps the collections of documents.yaml to chunks in a store."""
+
+    def __init__(self, collections: CollectionsFile, store: LibraryStore) -> None:
+        self.collections = collections
+        self.store = store
+        self._names: Names | None = None
+        self._orphans: _Orphans | None = None
+
+    def now(self) -> Names:
+        """Return the names of the collections. They are computed again only after documents.yaml changed."""
+        entries, known = self.collections.entries(), self._names
+        if known is None or known.entries is not entries:
+            self._names = known = Names(self.collections, entries)
+        return known
+
+    def of_all(self, names: Names | None = None) -> Where | None:
         """Return the condition that excludes chunks of undefined collections.
 
         The store is read again only after documents.yaml changed. Usually a search only checks the date of that file,
         and runs without a condition, which is faster.
 
+        Args:
+            names: The names of the collections; None for those of now.
+
         Returns:
             The condition, or None if all chunks belong to defined collections.
         """
-        version = self.collections.version()
-        if self._orphans is None or self._orphans.version != version:
-            self._orphans = _Orphans(version, tuple(self._orphaned_names()))
-        return {"collection": {"$nin": list(self._orphans.names)}} if self._orphans.names else None
+        names, known = self.now() if names is None else names, self._orphans
+        if known is None or known.names is not names:
+            self._orphans = known = _Orphans(names, tuple(self._orphaned_names(names)))
+        return {"collection": {"$nin": list(known.stored)}} if known.stored else None
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         """List the sources of one or all defined collections, under current names.
@@ -98,33 +115,31 @@ class Scope:
         Raises:
             CollectionNotFoundError: The collection does not exist.
         """
-        names = self.names()
-        if name is not None and name not in names.values():
-            self.collections.entry(name)  # which raises
-        if name is not None and list(names.values()).count(name) == 1:
+        names = self.now()
+        if name is not None and len(names.stored(name)) == 1:
             return self.store.sources(name)
         found = [
             info if own == info.collection else replace(info, collection=own)
             for info in self.store.sources()
-            if (own := names.get(info.collection)) is not None and name in (None, own)
+            if (own := names.current.get(info.collection)) is not None and name in (None, own)
         ]
-        return found if len(names) == len(set(names.values())) else sorted(found, key=_place)
+        return sorted(found, key=_place) if names.is_renaming else found
 
     def orphans(self) -> list[SourceInfo]:
         """List the sources of undefined collections, which are stored but not searched."""
-        names = self.names()
+        names = self.now().current
         return [info for info in self.store.sources() if info.collection not in names]
 
     def forget(self) -> None:
         """Discard the cached state after the store changed."""
         self._orphans = None
 
-    def _orphaned_names(self) -> list[str]:
-        names = sorted(self.names())
+    def _orphaned_names(self, names: Names) -> list[str]:
+        known = sorted(names.current)
         # Counting is fast, also in a store that has to read every chunk to list its sources.
-        if not self.store.count({"collection": {"$nin": names}} if names else None):
+        if not self.store.count({"collection": {"$nin": known}} if known else None):
             return []
-        return sorted({info.collection for info in self.orphans()})
+        return sorted({info.collection for info in self.store.sources() if info.collection not in names.current})
 
 
 _SEVERAL = {"$eq": "$in", "$in": "$in", "$ne": "$nin", "$nin": "$nin"}

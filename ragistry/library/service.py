@@ -26,7 +26,7 @@ from ragistry.library.condition_checks import check_condition, with_stored_dates
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
-from ragistry.library.scope import Scope
+from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.techniques.registry import TechniqueRegistry
@@ -129,16 +129,17 @@ class DocumentService(IngestMethods, SearchMethods):
         return self.reading.limits
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
-        condition = self._condition(request.collection, request.where)
+        names = self.scope.now()
+        condition = self._condition(names, request.collection, request.where)
         chosen = self.registry.chosen(request.technique)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
             found = chosen.retrieve(request.query, top_k=top_k, where=condition)
-            documents = self.scope.named(found)
+            documents = names.named(found)
             if request.where is not None:
-                self._check_where(request.where, request.collection, found=bool(documents))
+                self._check_where(names, request.where, request.collection, found=bool(documents))
             weak = is_weak(request.query, documents, self.embedder, self.reading.language)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
@@ -155,15 +156,15 @@ class DocumentService(IngestMethods, SearchMethods):
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
 
-    def _check_where(self, where: Where, collection: str | None, *, found: bool) -> None:
-        scope = self.scope.of_all() if collection is None else self.scope.of(collection)
+    def _check_where(self, names: Names, where: Where, collection: str | None, *, found: bool) -> None:
+        scope = self.scope.of_all(names) if collection is None else names.of(collection)
         if said := check_condition(self.store, where, scope, found=found):
             with stage("where"):
                 degraded(said)
 
-    def _condition(self, collection: str | None, where: Where | None) -> Where | None:
-        scope = self.scope.of_all() if collection is None else self.scope.of(collection)
-        meant = None if where is None else self.scope.meant(with_stored_dates(where))
+    def _condition(self, names: Names, collection: str | None, where: Where | None) -> Where | None:
+        scope = self.scope.of_all(names) if collection is None else names.of(collection)
+        meant = None if where is None else names.meant(with_stored_dates(where))
         return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:
@@ -283,7 +284,7 @@ class DocumentService(IngestMethods, SearchMethods):
                 removed += self.store.delete(where={"collection": name})
 
         with self.collections.unedited():
-            if name not in self.scope.names():
+            if name not in self.scope.now().current:
                 remove_chunks()
         if not removed:
             self.collections.remove(name, before=remove_chunks)
@@ -371,7 +372,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def count(self, collection: str | None = None) -> int:
         """Count the chunks of one collection, or of all collections."""
-        return self.store.count(self._condition(collection, None))
+        return self.store.count(self._condition(self.scope.now(), collection, None))
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)

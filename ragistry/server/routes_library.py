@@ -114,7 +114,7 @@ def list_sources(request: Request, collection: str, folder: FolderId = None) -> 
     caller_of(request).check_collection(library, collection)
     sources = library.list_sources_detail(collection)
     if folder is not None:
-        where = {"$and": [library.scope.of(collection), {SENT_FROM: folder}, {"chunk_index": 0}]}
+        where = {"$and": [library.scope.now().of(collection), {SENT_FROM: folder}, {"chunk_index": 0}]}
         sent = {one.metadata["source_file"] for one in library.store.scan(where)}
         sources = [row for row in sources if row["source_file"] in sent]
     return {"sources": sources}
@@ -126,8 +126,9 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
     info = library.source(name, collection)
-    where = {"$and": [library.scope.of(collection), {"source_file": name}]}
-    found = sorted(library.scope.named(list(library.store.scan(where))), key=lambda one: one.metadata["chunk_index"])
+    names = library.scope.now()
+    chunks = library.store.scan({"$and": [names.of(collection), {"source_file": name}]})
+    found = sorted(names.named(list(chunks)), key=lambda one: one.metadata["chunk_index"])
     return source_row(info) | {
         "text": joined_text(found) if found else "",
         "chunks": [document_as_mapping(one) for one in found],

@@ -201,7 +201,7 @@ def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResu
 
 
 def _results(workspace: Workspace, question: SearchQuery, technique: str) -> TechniqueResults:
-    limits = [workspace.library.scope.of(*question.collections)] if question.collections else []
+    limits = [workspace.library.scope.now().of(*question.collections)] if question.collections else []
     limits += [where] if (where := filters_where(question.filters)) else []
 
     def run(*also: dict[str, Any]) -> RetrievalResult:

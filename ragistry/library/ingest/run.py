@@ -128,6 +128,7 @@ class Ingest:
         self.kept = kept
         self.replace = replace
         self.engine = engine or LocalEngine()
+        self._is_here = engine is None
         self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
@@ -167,8 +168,8 @@ class Ingest:
     def _prepare_all(
         self, sources: Sequence[IngestSource], stored: dict[str, SourceInfo], progress: Progress | None
     ) -> Iterator[Prepared]:
-        read = partial(read_listed, reading=self.reading, embedder=self.embedder)
-        listed = (_to_read(source, _stored_as(source, stored)) for source in sources)
+        read = partial(read_source if self._is_here else read_listed, reading=self.reading, embedder=self.embedder)
+        listed = (self._to_read(source, _stored_as(source, stored)) for source in sources)
         outcomes = self.engine.map(read, listed)
         for done, source in enumerate(sources):
             if progress is not None:
@@ -181,7 +182,7 @@ class Ingest:
                 if earlier is not None:
                     raise taken(source, self.collection, earlier.shown if earlier.place else "")
                 if outcome is None:  # the worker sees another file, or none
-                    outcome = read_source(_to_read(source, info), self.reading, self.embedder)
+                    outcome = read_source(self._to_read(source, info), self.reading, self.embedder)
                 prepared = self._prepare(source, info, outcome)
             except (SourceError, EmbeddingGenerationError) as error:
                 self.report.failed.append(Failure(source.shown, error))
@@ -191,6 +192,11 @@ class Ingest:
                 self._other_forms[source.source_file] = info.source_file
             if prepared is not None:
                 yield prepared
+
+    def _to_read(self, source: IngestSource, info: SourceInfo | None) -> ToRead:
+        is_kept = info is not None and has_place_of(source, info) and not source.metadata.changes(info)
+        unchanged = info.source_hash if info is not None and is_kept else ""
+        return ToRead(source, unchanged, None if self._is_here else look_at(source.path))
 
     def _prepare(
         self, source: IngestSource, info: SourceInfo | None, read: ReadResult | RagistryError
@@ -381,12 +387,6 @@ def _is_away(error: Exception) -> bool:
 def _stored_as(source: IngestSource, stored: Mapping[str, SourceInfo]) -> SourceInfo | None:
     """Return the stored source of this name, else of the same name in another Unicode form."""
     return stored.get(source.source_file) or stored.get(composed(source.source_file))
-
-
-def _to_read(source: IngestSource, info: SourceInfo | None) -> ToRead:
-    is_kept = info is not None and has_place_of(source, info) and not source.metadata.changes(info)
-    unchanged = info.source_hash if info is not None and is_kept else ""
-    return ToRead(source, unchanged, look_at(source.path))
 
 
 def _vectors(embedder: Embedder, texts: list[str]) -> Any:

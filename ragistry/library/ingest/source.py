@@ -206,7 +206,7 @@ class ToRead:
     Attributes:
         source: The source.
         unchanged: `content_hash` of the stored version; the source is not read if it is equal.
-        seen: Size and time of the file when it was listed.
+        seen: Size and time of the file when it was listed, for a worker that may see another file.
     """
 
     source: IngestSource

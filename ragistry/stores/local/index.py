@@ -358,13 +358,13 @@ class DerivedIndex(ABC, Generic[V]):
         self._view = None
 
 
-def checksum(path: Path) -> int:
-    """Compute the CRC-32 of a file."""
-    crc = 0
+def size_and_checksum(path: Path) -> list[int]:
+    """Return the number of bytes of a file and their CRC-32."""
+    size = crc = 0
     with path.open("rb") as file:
         while part := file.read(1 << 20):
-            crc = zlib.crc32(part, crc)
-    return crc
+            size, crc = size + len(part), zlib.crc32(part, crc)
+    return [size, crc]
 
 
 def _unwritable(folder: Path, error: OSError) -> StoreError:

@@ -77,7 +77,10 @@ class Room:
     def keep_reserve(self) -> None:
         """Reserve `RESERVE` bytes, or as much as the disk has."""
         with suppress(OSError):  # a missing reserve must not fail a write
-            size = self._reserve.stat().st_size if self._reserve.exists() else 0
+            try:
+                size = self._reserve.stat().st_size
+            except FileNotFoundError:
+                size = 0
             if size >= RESERVE:
                 return
             wanted = min(RESERVE, size + free_bytes(self.path.parent) - 2 * MARGIN)

@@ -202,9 +202,10 @@ class LocalStore:
         return self._lock.writing()
 
     def flush(self) -> None:
-        for index in self._indexes():
-            index.bring_up(unless=index.may_lag)
-        self._database.erase()
+        with self.writing():
+            for index in self._indexes():
+                index.bring_up(unless=index.may_lag)
+            self._database.erase()
 
     def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
         """Read the counters before a write; another process may have recorded another embedder meanwhile."""

@@ -24,7 +24,7 @@ import numpy as np
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
 from ragistry.errors import StoreError
-from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, checksum
+from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, size_and_checksum
 from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
@@ -110,7 +110,7 @@ class WordIndex(DerivedIndex[WordView]):
         known = {} if self._view is None else self._view.stamp.files["segments"]  # which never change
         for name, entry in stamp.files["segments"].items():
             path, is_known = folder / name, name != META and known.get(name) == entry
-            if path.stat().st_size != entry[0] or (not is_known and checksum(path) != entry[1]):
+            if (path.stat().st_size != entry[0]) if is_known else (size_and_checksum(path) != entry):
                 raise Stale(f"damaged ({name})", broken=True)
         with _damage_is_stale(), _place_to_open(folder) as place:
             index = Index.open(str(place))
@@ -154,10 +154,14 @@ class WordIndex(DerivedIndex[WordView]):
                 writer.commit()
             finally:
                 writer.wait_merging_threads()  # and frees tantivy's own lock
+        mode = folder.stat().st_mode & 0o666
         for name in (META, ".managed.json"):  # tantivy creates them readable by the owner only
-            (folder / name).chmod(folder.stat().st_mode & 0o666)
-        known = {} if since is None else since.stamp.files["segments"]
-        segments = {name: _entry(folder / name, known.get(name)) for name in _files(folder)}
+            (folder / name).chmod(mode)
+        known = {} if since is None else since.stamp.files["segments"]  # which never change
+        segments = {
+            name: known[name] if name in known and name != META else size_and_checksum(folder / name)
+            for name in _files(folder)
+        }
         return {"segments": segments, "languages": sorted(languages)}
 
     def check(self, connection: Any, view: WordView) -> str:
@@ -270,12 +274,6 @@ def _files(folder: Path) -> list[str]:
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
     return [META, *sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))]
-
-
-def _entry(path: Path, known: list[int] | None) -> list[int]:
-    """Return size and checksum of a file; segment files never change."""
-    size = path.stat().st_size
-    return known if known and known[0] == size and path.name != META else [size, checksum(path)]
 
 
 @contextmanager
