@@ -197,14 +197,7 @@ class TechniqueRegistry:
             name = self._searching(name)
         with self._lock:
             if name not in self._built:
-                entry = self.entry(name)
-                self._built[name] = RegisteredTechnique(
-                    name,
-                    self._build(entry),
-                    sets_top_k="top_k" in entry.config,
-                    phrases=self._phrases(name),
-                    entry=name,
-                )
+                self._built[name] = self._build(self.entry(name))
             return self._built[name]
 
     def base(self, name: str) -> RegisteredTechnique:
@@ -275,10 +268,6 @@ class TechniqueRegistry:
             raise not_a_technique("technique", technique)
         return RegisteredTechnique(type(technique).__name__, technique)
 
-    def _phrases(self, name: str) -> PhraseSearch:
-        chooses = "targets" in wanted_resources(self.technique_class(name))
-        return PhraseSearch(self.resources, self.language, chooses_targets=chooses)
-
     def _searching(self, name: str) -> str:
         """Return the name itself, or for a technique that only chooses collections its first base that searches."""
         passed: set[str] = set()
@@ -319,15 +308,15 @@ class TechniqueRegistry:
             there = f"there are {known}" if self.is_packaged else f"{self.file.path} has {known}"
             raise UnknownTechniqueError(f"no technique {name!r}{did_you_mean(str(name), self.names())}; {there}")
 
-    def _build(self, entry: Entry) -> Any:
-        cls, place = self._checked.class_of(entry.name), self.file.place(entry.keys)
+    def _build(self, entry: Entry) -> RegisteredTechnique:
+        cls = self._checked.class_of(entry.name)
+        wanted = wanted_resources(cls)
+        chooses = "targets" in wanted  # its base searches the collections, also for phrases
         own: dict[str, Any] = {"name": entry.name, "registry": self}
         if entry.base is not None:
-            chooses = "targets" in wanted_resources(cls)  # its base searches the collections, also for phrases
             own["base"] = self.get(entry.base) if chooses else self.base(entry.base)
         if entry.bases:
             own["bases"] = [self.base(base) for base in entry.bases]
-        wanted = wanted_resources(cls)
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
         user = f"technique {entry.name!r}"
@@ -339,7 +328,7 @@ class TechniqueRegistry:
             given = resources_for(user, wanted, own, self.resources, entry.models)
             with modules_of(self._folder):
                 try:
-                    return cls(dict(entry.config), **given)
+                    made = cls(dict(entry.config), **given)
                 except Exception as error:
                     name_error(error, entry.name)
                     raise
@@ -348,7 +337,11 @@ class TechniqueRegistry:
                 raise
             said = str(error) if str(error).startswith(user) else f"{user}: {error}"
             kind = PipelineError if isinstance(error, PipelineError) else ConfigError
-            raise kind(said if self.is_packaged else f"{place}: {said}") from error
+            raise kind(said if self.is_packaged else f"{self.file.place(entry.keys)}: {said}") from error
+        phrases = PhraseSearch(self.resources, self.language, chooses_targets=chooses)
+        return RegisteredTechnique(
+            entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name
+        )
 
 
 def _take_mistakes(problems: Problems) -> dict[str, list[str]]:
