@@ -48,8 +48,8 @@ def open_workspace(
     neither configuration nor data, in which a library would otherwise begin. ``settings`` override the environment and
     the files (`ragistry.config.settings.Settings` lists them).
     Raises `InvalidConfigError` with every problem of the files, except that a mistake in an entry of techniques.yaml
-    alone breaks that technique only; `SourceNotFoundError` where there is no folder, or no
-    ``existing`` workspace in it, and `ConfigError` where it cannot be looked at.
+    alone breaks that technique only; `SourceNotFoundError` if the folder does not exist, or with
+    ``existing`` contains no workspace; and `ConfigError` if it cannot be opened.
     """
     root = Path(path)
     if not _is_folder(root):
@@ -192,7 +192,7 @@ class Workspace(WorkspaceMethods):
         return self._part("target_names", self._make_target_names)
 
     def technique(self, name: str) -> RegisteredTechnique:
-        """A technique by its name in techniques.yaml. Raises `UnknownTechniqueError`.
+        """Return a technique of techniques.yaml by its name. Raises `UnknownTechniqueError`.
 
         Its ``retrieve`` searches the whole store, including sources whose collection is no longer in documents.yaml;
         `search` is limited to the defined collections.
@@ -227,7 +227,7 @@ class Workspace(WorkspaceMethods):
         self.close()
 
     def path_of(self, folder: str) -> Path:
-        """A folder from the settings; relative paths are relative to the workspace. Raises `ConfigError`."""
+        """Return a folder from the settings; relative paths are relative to the workspace. Raises `ConfigError`."""
         return folder_of(self.root, folder)
 
     def _part(self, name: str, build: Callable[[], Part]) -> Part:
@@ -251,7 +251,7 @@ class Workspace(WorkspaceMethods):
             raise InvalidConfigError(f"{origin}: {error}") from error
 
     def open_store(self, choice: StoreChoice) -> LibraryStore:
-        """A store with the data folder, language and name of this workspace. The caller closes it.
+        """Return a store with the data folder, language and name of this workspace. The caller closes it.
 
         Raises `StoreError`.
         """
@@ -289,7 +289,7 @@ class Workspace(WorkspaceMethods):
         return ArchiveTargets(self.settings.archives)
 
     def technique_over(self, store: LibraryStore, name: str | None = None) -> RegisteredTechnique:
-        """A technique of techniques.yaml over another store, such as that of a repository.
+        """Return a technique of techniques.yaml over another store, such as that of a repository.
 
         ``name`` None: the default technique. Techniques that choose collections are replaced by their base, because
         there is only one place to search. Raises `UnknownTechniqueError`.

@@ -101,7 +101,7 @@ class LazyCommand(TyperCommand):
         self._command: Any = None
 
     def load(self) -> Any:
-        """The command itself."""
+        """Return the command itself."""
         if self._command is None:
             module, _, attribute = self._place.partition(":")
             found = getattr(import_module(f"ragistry.cli.{module}"), attribute)
@@ -118,7 +118,7 @@ class LazyCommand(TyperCommand):
 
 
 def loaded(command: Any) -> Any:
-    """A command of the list, with its module imported."""
+    """Return a command of the list, with its module imported."""
     return command.load() if isinstance(command, LazyCommand) else command
 
 
@@ -206,31 +206,31 @@ def _error_line(message: str, label: str = "error") -> None:
 
 
 def _technique_error(error: Exception) -> str | None:
-    """An exception of a user's technique, with the technique; None if the exception is not from one."""
+    """Return an exception of a user's technique, with the technique; None if the exception is not from one."""
     note = _technique_note(error)
     return note and " ".join(f"{note}: {type(error).__name__}: {error}".split())
 
 
 def _technique_note(error: Exception) -> str | None:
-    """The failed technique and the line of the user's code; of nested techniques, the innermost."""
+    """Return the failed technique and the line of the user's code; of nested techniques, the innermost."""
     return next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
 
 
 def _system_error(error: OSError) -> str:
-    """An error of the operating system, with the file."""
+    """Return an error of the operating system, with the file."""
     place = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
     return place + " ".join((error.strerror or str(error) or type(error).__name__).split())
 
 
 def _usage(error: typer.TyperException) -> str:
-    """An error in the use of a command on one line, with the command whose help explains it."""
+    """Return an error in the use of a command on one line, with the command whose help explains it."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context else "ragistry"
     return f"{' '.join(error.format_message().split())}{_got(error)} (see `{command} --help`)"
 
 
 def _got(error: typer.TyperException) -> str:
-    """The rejected value, if the message of a type does not contain it."""
+    """Return the rejected value, if the message of a type does not contain it."""
     from pydantic import ValidationError
 
     cause = error.__cause__

@@ -147,7 +147,7 @@ def print_collections(opened: Workspace, as_json: bool) -> None:
 
 
 def orphans(opened: Workspace) -> dict[str, str]:
-    """A warning with the remedy for each collection that is in the store but not in documents.yaml."""
+    """Return a warning with the remedy for each collection that is in the store but not in documents.yaml."""
     stored: dict[str, list[int]] = {}
     for info in opened.library.orphans():
         stored.setdefault(info.collection, []).append(info.chunks)

@@ -183,7 +183,7 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
 
 
 def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
-    """The usable techniques, and why others are not; a failure if a plugin is broken or the default search fails."""
+    """List the usable techniques and the reasons of the others; a broken plugin or default search is a failure."""
     registry = opened.registry
     reasons: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
@@ -236,7 +236,7 @@ def _languages(opened: Workspace) -> list[Finding]:
 
 
 def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
-    """Each repository that cannot be searched, or the number of repositories; nothing without any."""
+    """Report each repository that cannot be searched, or the number of repositories; nothing without any."""
     from ragistry.library.contract.entries import names
 
     try:
@@ -268,7 +268,7 @@ def _archives(opened: Workspace) -> list[Finding]:
 
 
 def _names(opened: Workspace) -> list[Finding]:
-    """Each ambiguous name, which makes every routed search fail."""
+    """Report each ambiguous name, which makes every routed search fail."""
     from ragistry.library.targets import a
 
     try:
@@ -287,7 +287,7 @@ def _ask(archive: ArchiveTechnique) -> str:
 
 
 def _orphaned(opened: Workspace) -> list[Finding]:
-    """An unreadable store is already reported."""
+    """Report each collection that is not in documents.yaml; an unreadable store is already reported."""
     try:
         return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
@@ -295,7 +295,7 @@ def _orphaned(opened: Workspace) -> list[Finding]:
 
 
 def _gone(opened: Workspace) -> list[Finding]:
-    """The sources whose files are missing; a moved file may also be in the library under its new name."""
+    """Report the sources whose files are missing; a moved file may also be in the library under its new name."""
     from ragistry.library.ingest.folder_sync import absence
 
     found = [info for info in opened.store.sources() if info.source_path and absence(info.source_path)]
@@ -313,7 +313,7 @@ def _gone(opened: Workspace) -> list[Finding]:
 
 
 def _copies(opened: Workspace) -> list[Finding]:
-    """The sources that are versions of one text; nothing if all were compared and none are."""
+    """Report the sources that are versions of one text; nothing if all were compared and none are."""
     from ragistry.library.copies import copied_sources
 
     found = copied_sources(opened.store)

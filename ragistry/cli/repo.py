@@ -114,7 +114,7 @@ def remove(
 
 
 def _size(repositories: Repositories, name: str) -> str:
-    """The size; an unreadable repository must still be removable."""
+    """Return the size; an unreadable repository must still be removable."""
     from ragistry.errors import StoreCorruptError
 
     try:

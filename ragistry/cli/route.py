@@ -84,7 +84,7 @@ def _fitted(routed: CollectionRoutedTechnique, workspace: Workspace) -> FittedLi
 
 
 def _entry(workspace: Workspace, name: str, fit: FittedLimits) -> str:
-    """The technique's line of techniques.yaml with the fitted values."""
+    """Return the technique's line of techniques.yaml with the fitted values."""
     import json
 
     entry = workspace.registry.entry(name)

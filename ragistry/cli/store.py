@@ -83,7 +83,7 @@ def copy(
 
 
 def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
-    """The store named by FROM or TO. Raises `ConfigError`."""
+    """Return the store named by FROM or TO. Raises `ConfigError`."""
     from ragistry.config.folder import folder_of
     from ragistry.config.resolve import StoreEntry, store_entry
     from ragistry.config.settings import CHROMA

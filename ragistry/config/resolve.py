@@ -132,7 +132,7 @@ def _find(
 def _places(
     name: str, files: Mapping[str, YamlFile], found: Mapping[str, Found]
 ) -> Iterator[tuple[YamlFile, list[str], Any]]:
-    """The keys set in files. Keys of ``store:`` other than ``use`` count only if the store is chroma."""
+    """Yield the keys set in files. Keys of ``store:`` other than ``use`` count only if the store is chroma."""
     for file_name, *keys in SOURCES[name].keys:
         if (file := files.get(file_name)) is None:
             continue
@@ -152,7 +152,7 @@ def _value(file: YamlFile, keys: list[str]) -> Any:
 
 
 def _choose_store(found: dict[str, Found], problems: Problems) -> None:
-    """A folder or a host of ChromaDB selects the store chroma without ``store:``, and must not contradict it."""
+    """Select the store chroma for a folder or a host of ChromaDB, which must not contradict ``store:``."""
     selecting = {name: found[name] for name in ("chroma_path", "chroma_host") if name in found}
     if len(selecting) == 2:
         path, host = selecting.values()

@@ -47,7 +47,7 @@ class Source:
 
 
 def _setting(default: Any, description: str, *keys: str, also: str = "", variable: bool = True, **checks: Any) -> Any:
-    """A field of `Settings` with its `Source`.
+    """Return a field of `Settings` with its `Source`.
 
     ``keys``: ``documents.n_results`` is ``n_results`` in documents.yaml. ``also``: a variable of another program, in
     addition to ``RAGISTRY_`` and the name of the setting. ``variable``: False if a variable cannot hold the value.
@@ -62,12 +62,12 @@ def _setting(default: Any, description: str, *keys: str, also: str = "", variabl
 
 
 def _document(default: Any, description: str, *keys: str, **more: Any) -> Any:
-    """A setting of documents.yaml, by its own name."""
+    """Return a setting of documents.yaml, by its own name."""
     return _setting(default, description, "documents.*", *keys, **more)
 
 
 def _server(default: Any, description: str, key: str, **more: Any) -> Any:
-    """A setting of a ChromaDB server: in the section of the store, or in the older one."""
+    """Return a setting of a ChromaDB server: in the section of the store, or in the older one."""
     return _setting(default, description, f"vector_stores.store.{key}", f"vector_stores.chromadb.{key}", **more)
 
 

@@ -70,7 +70,7 @@ def without_entry(text: str, index: int) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, Any], Any, Any]:
-    """The content, and the nodes of the list's key and value; None if the key is missing."""
+    """Return the content, and the nodes of the list's key and value; None if the key is missing."""
     yaml = _yaml()
     data, root = _plain(yaml.load(text)) or {}, yaml.compose(text)
     pairs = root.value if _is(root, "mapping") else []
@@ -84,7 +84,7 @@ def _yaml() -> YAML:
 
 
 def _plain(node: Any) -> Any:
-    """The value as plain Python objects. `read_yaml` has checked the size of the file."""
+    """Return the value as plain Python objects. `read_yaml` has checked the size of the file."""
     if isinstance(node, dict):
         return {_plain(key): _plain(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -94,7 +94,7 @@ def _plain(node: Any) -> Any:
 
 
 def _is(node: Any, *kinds: str) -> bool:
-    """Whether a node is a ``mapping``, a ``sequence`` or a ``scalar``."""
+    """Return whether a node is a ``mapping``, a ``sequence`` or a ``scalar``."""
     return getattr(node, "id", None) in kinds
 
 
@@ -117,7 +117,7 @@ def _refusal() -> ConfigError:
 
 
 def _rewritten(text: str, node: Node, value: Any) -> str:
-    """The text with a list or an entry in brackets rewritten."""
+    """Return the text with a list or an entry in brackets rewritten."""
     start, end = node.start_mark.index, node.end_mark.index
     if "\n" in text[start:end] and "#" in text[start:end]:  # a comment would be lost
         raise _refusal()
@@ -133,7 +133,7 @@ def _bracketed(value: Any) -> str:
 
 
 def _with_first(text: str, key: Node, value: Node, lines: list[str]) -> str:
-    """The text with the first entry of a list that is empty: `[]`, `null` or nothing, perhaps below comments."""
+    """Return the text with the first entry of a list that is empty: `[]`, `null` or nothing, perhaps below comments."""
     colon = text.index(":", key.end_mark.index) + 1
     start, end = value.start_mark.index, value.end_mark.index
     if "#" in text[start:end]:
@@ -170,7 +170,7 @@ def _in_brackets(node: Any) -> bool:
 
 
 def _end(text: str, node: Node) -> int:
-    """The end of a node's text, without the white space and comments that a block includes."""
+    """Return the end of a node's text, without the white space and comments that a block includes."""
     if _is(node, "mapping") and not _in_brackets(node) and node.value:
         return _pair_end(text, *node.value[-1])
     start = node.start_mark.index
@@ -178,19 +178,19 @@ def _end(text: str, node: Node) -> int:
 
 
 def _pair_end(text: str, key: Node, value: Node) -> int:
-    """The end of a key and its value; the parser places a missing value at the next token."""
+    """Return the end of a key and its value; the parser places a missing value at the next token."""
     end = _end(text, value)
     return end if end > value.start_mark.index else text.index(":", key.end_mark.index) + 1
 
 
 def _line_end(text: str, at: int) -> int:
-    """The start of the line after the one with ``at``."""
+    """Return the start of the line after the one with ``at``."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end + 1
 
 
 def _with_lines(text: str, at: int, lines: list[str]) -> str:
-    """The text with lines inserted after the one with ``at``."""
+    """Return the text with lines inserted after the one with ``at``."""
     newline, place = "\r\n" if "\r\n" in text else "\n", _line_end(text, at)
     begun = newline if lines and place and text[place - 1] != "\n" else ""
     return _spliced(text, place, begun + "".join(line + newline for line in lines))

@@ -73,7 +73,7 @@ class YamlFile:
     tree: Node
 
     def line(self, keys: Sequence[str | int]) -> int:
-        """The line (from 1) of the longest prefix of ``keys`` in the file."""
+        """Return the line (from 1) of the longest prefix of ``keys`` in the file."""
         line, node = 0, self.tree
         for key in keys:
             if key not in node.children:
@@ -105,7 +105,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def parse_yaml(text: str, place: str) -> Node:
-    """The root of a YAML text. Raises `InvalidConfigError`; ``place``: where the text stands, for its messages."""
+    """Return the root of a YAML text. Raises `InvalidConfigError`, whose messages name ``place``."""
     parser = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text)  # PyYAML can be built without the C library
     try:
         return _Document(place, parser.get_event).read()
@@ -144,7 +144,7 @@ class _Document:
         self._values = 0
 
     def read(self) -> Node:
-        """The root of the only document."""
+        """Return the root of the only document."""
         self._next()  # the start of the stream
         if isinstance(self._next(), yaml.StreamEndEvent):
             return Node(None)
@@ -176,7 +176,7 @@ class _Document:
         return node
 
     def _copy(self, event: Any) -> Node:
-        """The value of an alias; its data is a copy, because the program may change the data of one place."""
+        """Return the value of an alias; its data is a copy, because the program may change the data of one place."""
         if event.anchor not in self._anchors:
             raise self._error(event, f"found undefined alias {event.anchor!r}")
         node = self._anchors[event.anchor]
@@ -223,7 +223,7 @@ class _Document:
         return node
 
     def _parts(self, event: Any, value: Node) -> list[tuple[Node, dict[Any, Any]]]:
-        """The mappings of a merge with their data; a key of several has the value of the first."""
+        """Return the mappings of a merge with their data; a key of several has the value of the first."""
         if isinstance(value.data, list):
             parts = list(zip(value.children.values(), value.data, strict=True))
         else:
@@ -233,7 +233,7 @@ class _Document:
         return parts
 
     def _events(self) -> Iterator[Any]:
-        """The events of the items, up to the end of the list or mapping."""
+        """Yield the events of the items, up to the end of the list or mapping."""
         while not isinstance(event := self._next(), yaml.CollectionEndEvent):
             yield event
 
@@ -259,7 +259,7 @@ class _Document:
 
 
 def _kind(event: Any) -> str:
-    """The kind of a scalar: that of its tag, or of its text if it has neither tag nor quotes."""
+    """Return the kind of a scalar: that of its tag, or of its text if it has neither tag nor quotes."""
     if event.tag is not None:
         return str(event.tag).removeprefix(_STANDARD)
     if not event.implicit[0]:
@@ -268,7 +268,7 @@ def _kind(event: Any) -> str:
 
 
 def _converted(kind: str, text: str) -> Any:
-    """The value of a scalar. Dates and kinds of other programs stay texts."""
+    """Return the value of a scalar. Dates and kinds of other programs stay texts."""
     digits = text.replace("_", "").lower()
     if kind == "null":
         return None

@@ -134,7 +134,7 @@ class Change:
 
 
 def changed(first: Comparison, second: Comparison) -> Change:
-    """Compare two comparisons: the same techniques over the same queries, and what differs beside them.
+    """Compare two comparisons: the same techniques over the same queries, and their other differences.
 
     Raises:
         EvaluationError: They share no measure, no technique, or no query.

@@ -146,7 +146,7 @@ def _terms_in(text: str, document: Document, query: str, language: str) -> set[s
 
 
 def _repeats(part: Part, other: Part) -> bool:
-    """Whether an excerpt shows the same as another one, or only a part of it that both passages contain."""
+    """Return whether an excerpt shows the same as another one, or only a part of it that both passages contain."""
     words, others = (excerpt_line(one.excerpt).strip("… ") for one in (part, other))
     return words == others or (words in others and _overlap(part.document, other.document))
 

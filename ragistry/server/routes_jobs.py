@@ -68,7 +68,7 @@ def ingest_files(
         str | None, Form(description="JSON list with the metadata of each file to set, objects; null removes a key.")
     ] = None,
     tables: Annotated[
-        str | None, Form(description="JSON list with the metadata of each file from a table beside it, objects.")
+        str | None, Form(description="JSON list with the metadata of each file from a table next to it, objects.")
     ] = None,
     modified: Annotated[
         list[str] | None, Form(description="Modification times of the files, ISO 8601; empty for unknown.")

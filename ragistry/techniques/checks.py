@@ -130,7 +130,7 @@ class Parts:
         bodies: The entries as techniques.yaml could have them.
         classes: The classes that ``use`` gives instead of a name.
         ready: The objects that are techniques.
-        models: The generators and rerankers of an entry that are no names.
+        models: The generators and rerankers of an entry that are objects instead of names.
     """
 
     def __init__(self) -> None:

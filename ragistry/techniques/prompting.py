@@ -64,7 +64,7 @@ class PromptedTechnique(ABC):
 
 
 def placeholders(*required: str, optional: Sequence[str] = ()) -> AfterValidator:
-    """Make a validator of prompts: each required ``{name}`` is there, and no unknown one.
+    """Make a validator of prompts: each required ``{name}`` occurs, and no unknown one.
 
     Other braces are plain text, so that a prompt may contain JSON.
     """

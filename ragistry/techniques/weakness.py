@@ -56,7 +56,7 @@ _UNSPECIFIC = {
 def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, language: str) -> bool:
     """Return whether the documents show that nothing fits the query well; false without evidence.
 
-    Documents of a technique that computes neither BM25 scores nor cosines of a calibrated model are no evidence.
+    Documents of a technique that computes neither BM25 scores nor cosines of a calibrated model do not count.
 
     Args:
         query: The query.

@@ -207,7 +207,7 @@ class _CutSentences:
             metadata[SENTENCE_AFTER] = " ".join(part.split())
 
     def _cut(self, page: int) -> bool:
-        """Return whether a sentence goes on after the page."""
+        """Return whether a sentence continues after the page."""
         (start, end), (following, stop) = self._pages[page - 1 : page + 1]
         before, after = self._text[start:end][-1:], self._text[following:stop][:1]
         return bool(before) and (before.isalpha() or before in ",-\u2013") and after.isalpha() and not after.isupper()
@@ -245,7 +245,7 @@ def _heading_breaks(extracted: Extracted) -> list[int]:
 def _within_places(regions: Iterable[Region], changes: Sequence[int]) -> Iterator[Region]:
     """Divide regions such that none contains more than one page, slide, sheet, chapter or part.
 
-    A result then names one place, and every line of it is there.
+    So a result names one place, which contains all its lines.
     """
     for region in regions:
         first, last = bisect_right(changes, region.start), bisect_left(changes, region.stop)
@@ -298,7 +298,7 @@ def _whole(extracted: Extracted) -> Region:
 
 
 def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[Table]:
-    """The tables whose header rows are repeated, in order."""
+    """Return the tables whose header rows are repeated, in order."""
     if sketch:
         return [one for one in markdown_tables(extracted.text, size) if not sketch.has_code(one.start, one.start + 1)]
     suffix = Path(extracted.source).suffix.lower()

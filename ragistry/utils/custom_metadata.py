@@ -212,7 +212,7 @@ def custom_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def listed_metadata(metadata: Mapping[str, Any], set_keys: Collection[str] = ()) -> dict[str, Any]:
-    """Return the metadata that results, lists and filters show: without `UNLISTED` ones that nobody has set.
+    """Return the metadata that results, lists and filters show: without `UNLISTED` ones from the source itself.
 
     Args:
         metadata: Metadata of a chunk or a source.

@@ -50,7 +50,7 @@ def offers(group: str) -> dict[str, Offer]:
 
 @cache
 def _entry_points() -> Any:  # the type differs between versions of Python
-    """All entry points; each call of the library reads a file of every installed package."""
+    """Return all entry points; each call of the library reads a file of every installed package."""
     return entry_points()
 
 

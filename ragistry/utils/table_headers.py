@@ -68,7 +68,7 @@ def header_at(tables: Sequence[Table], start: int) -> str:
 
 
 def _shortened(line: str, delimiter: str, size: int) -> str:
-    """The line, or as many of its cells as fit; empty for a line without words."""
+    """Return the line, or as many of its cells as fit; empty for a line without words."""
     length = 0
     for at, character in enumerate(line):
         length += 1 if character < "\x80" else WIDE

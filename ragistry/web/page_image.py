@@ -1,7 +1,7 @@
-"""A page of a PDF as an image, drawn in a process of its own: a file that hangs or crashes takes nothing else along.
+"""Draw a page of a PDF as an image, in a separate process, so that a file that hangs or crashes harms nothing else.
 
 ``python -m ragistry.web.page_image`` reads ``{"path", "page", "marks", "memory"}`` from its standard input and writes a
-PNG; what goes wrong it says on its standard error.
+PNG; errors go to its standard error.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ WIDTH = 1_300
 PIXELS = 4_000_000
 SECONDS = 20.0
 MARKS = 20
-"""Words that are marked at most."""
+"""Maximum number of marked words."""
 MARKER = (255, 226, 122)
 
 
 def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -> bytes:
-    """A PNG of a page, counted from 1, with these words marked. Raises `ExtractionError`."""
+    """Draw a page, counted from 1, with these words marked, as PNG. Raises `ExtractionError`."""
     request = {"path": str(path), "page": page, "marks": list(marks[:MARKS]), "memory": limits.memory}
     package = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), package])}
@@ -56,7 +56,7 @@ def render(path: Path, page: int, marks: Sequence[str], limits: ExtractLimits) -
 def main() -> None:
     """Draw one page."""
     request = json.load(sys.stdin)
-    if sys.platform == "linux":  # elsewhere the limit can be set and is not kept
+    if sys.platform == "linux":  # elsewhere the system ignores the limit
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (request["memory"], resource.RLIM_INFINITY))
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def draw(path: str, number: int, marks: Sequence[str]) -> Any:
-    """The page as a Pillow image."""
+    """Draw the page as a Pillow image."""
     import pypdfium2
     from PIL import Image, ImageChops, ImageDraw
 
@@ -77,11 +77,11 @@ def draw(path: str, number: int, marks: Sequence[str]) -> Any:
     layer = Image.new("RGB", image.size, "white")
     for box in _boxes(page, image.size, marks):
         ImageDraw.Draw(layer).rectangle(box, fill=MARKER)
-    return ImageChops.multiply(image, layer)  # as a marker does: what is black stays black
+    return ImageChops.multiply(image, layer)  # like a marker: black text stays black
 
 
 def _boxes(page: Any, size: tuple[int, int], marks: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Where the words stand, in pixels ``(left, top, right, bottom)``."""
+    """Return the places of the words, in pixels ``(left, top, right, bottom)``."""
     from pypdfium2 import raw
 
     def pixel(x: float, y: float) -> tuple[int, int]:

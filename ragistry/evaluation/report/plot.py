@@ -57,7 +57,7 @@ def plot(comparison: Comparison, measure: str | None = None, ax: Any = None) -> 
 
 
 def sweep(names: list[str]) -> tuple[str, dict[str, str]] | None:
-    """Return the varied parameter of a sweep and technique → value, in order; None if the techniques are no sweep."""
+    """Return the varied parameter of a sweep and technique → value, in order; None if they are not a sweep."""
     found = {name: match for name in names if (match := VARIANT.fullmatch(name))}
     keys = {(match["technique"], match["key"]) for match in found.values()}
     if len(keys) != 1 or len(found) < 2 or len(names) - len(found) > 1:

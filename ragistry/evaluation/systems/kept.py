@@ -228,7 +228,7 @@ class AnswerStore:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction, so that threads and processes can share the file."""
+        """Open a connection for one transaction, so that threads and processes can share the file."""
         try:
             with closing(sqlite3.connect(self.path, timeout=30)) as connection, connection:
                 yield connection

@@ -70,7 +70,7 @@ class System:
 
 
 def is_entry(given: Any) -> bool:
-    """Whether a technique from a program is a name or an entry for `TechniqueRegistry.build`."""
+    """Return whether a technique from a program is a name or an entry for `TechniqueRegistry.build`."""
     return isinstance(given, str) or (isinstance(given, Mapping) and isinstance(given.get("use"), str | type))
 
 
@@ -103,7 +103,7 @@ def with_given_entries(registry: TechniqueRegistry, given: Mapping[str, Any]) ->
 
 
 def is_ready(given: Any) -> bool:
-    """Whether a technique from a program is a ready object or a run."""
+    """Return whether a technique from a program is a ready object or a run."""
     if is_entry(given):
         return False
     return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))

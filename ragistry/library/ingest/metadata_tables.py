@@ -1,4 +1,4 @@
-"""Read metadata of files from a ``metadata.jsonl`` or ``metadata.csv`` beside them.
+"""Read metadata of files from a ``metadata.jsonl`` or ``metadata.csv`` next to them.
 
 Each line has a file, relative to the folder of the table, in the column `FILE_COLUMNS`, and its metadata. The table
 applies to the files of its folder and the subfolders; a table nearer to a file wins. A file of that name without such a

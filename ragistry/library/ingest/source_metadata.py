@@ -24,7 +24,7 @@ class SourceMetadata:
 
     Attributes:
         argument: Metadata to set, as `checked_metadata` returns them; they stay until they are set again.
-        table: Metadata from a table beside the file (`metadata_tables`).
+        table: Metadata from a table next to the file (`metadata_tables`).
         modified: Modification time of the file, as it is stored; empty to ask the file system.
     """
 

@@ -196,7 +196,7 @@ def _any_of(view: WordView, query: str) -> Query:
             as_form = FORM_AS_FORM if count == 1 else FORM_WEIGHT
             clauses += _finding(view, language, form, count * FORM_WEIGHT, count * as_form)
         for pair, weight in query_pairs(query, language).items():
-            # A text that has a pair as a form also has both words. Most pairs are no word.
+            # A text that has a pair as a form also has both words. Most pairs are not words.
             if view.searcher.doc_freq(TERMS, code := _code(language, pair)):
                 clauses.append(_clause(view.schema, code, weight * FORM_WEIGHT))
     return Query.boolean_query(clauses)

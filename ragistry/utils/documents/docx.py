@@ -588,7 +588,7 @@ class _Reader:
         return " ".join(filter(None, self._pieces(parent)))
 
     def _pieces(self, parent: Element) -> Iterator[str]:
-        """The text of paragraphs and tables without marks; charts and the like wait until the block around is there."""
+        """Yield the text of paragraphs and tables without marks; charts and the like follow the block around them."""
         for child in parent:
             tag = child.tag
             if tag == _P:
@@ -925,7 +925,7 @@ def _cells(parent: Element) -> Iterator[Element]:
 
 
 def _form_field(data: Element | None) -> list[str]:
-    """The state of a check box or the chosen entry of a list; text fields have a result."""
+    """Return the state of a check box or the chosen entry of a list; text fields have a result."""
     if data is None:
         return []
     box = data.find(W + "checkBox")
@@ -1008,7 +1008,7 @@ def _raw_drawing(root: Element) -> str:
 def _raw_text(
     root: Element, hidden_styles: set[str], boxes: list[str], formulas: list[str], pictures: list[str]
 ) -> str:
-    """The text of all ``w:t`` and ``a:t`` that Word shows; text boxes, formulas and alternative texts apart."""
+    """Return the text of all ``w:t`` and ``a:t`` that Word shows; text boxes, formulas and alternative texts apart."""
     etree.strip_elements(root, _FALLBACK, W + "moveFrom", with_tail=False)
     for gone in [item for item in root.iter(W + "del") if len(item)]:
         _cut(gone)

@@ -132,7 +132,7 @@ def _series_name(series: etree._Element) -> str:
 
 
 def _labels(root: etree._Element) -> list[str]:
-    """The texts that someone wrote at points of a chart, and the names of trend lines."""
+    """Return the texts that someone wrote at points of a chart, and the names of trend lines."""
     texts = [body_text(one.find("{*}tx"), " ") for one in root.iter("{*}dLbl")]
     texts += [clean(one.text or "") for one in root.iterfind(".//{*}trendline/{*}name")]
     texts = [" ".join(text.split()) for text in texts]
@@ -140,7 +140,7 @@ def _labels(root: etree._Element) -> list[str]:
 
 
 def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
-    """The points of a series by their numbers, formatted; those of several levels joined."""
+    """Return the points of a series by their numbers, formatted; those of several levels joined."""
     found = next((one for name in names if (one := series.find(f"{{*}}{name}")) is not None), None)
     if found is None:
         return _extended_points(series, names)
@@ -159,7 +159,7 @@ def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
 
 
 def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
-    """The points of a waterfall, treemap or another chart of the extended format, which stand outside of the series."""
+    """Return the points of a waterfall, treemap or another extended chart, which are outside of the series."""
     link, data = series.find("{*}dataId"), None
     for one in series.getroottree().getroot().iter("{*}data"):
         if link is None or one.get("id") == link.get("val"):

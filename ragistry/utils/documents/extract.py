@@ -97,7 +97,7 @@ def _numbered(found: Extracted, limits: ExtractLimits) -> Extracted:
 
 
 def extract_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file; raises what `extract` raises."""
+    """Return the text of a file; raises what `extract` raises."""
     return extract(path).text
 
 
@@ -158,13 +158,13 @@ def _bytes(source: str, limits: ExtractLimits) -> bytes:
 
 
 def _with_short_metadata(found: Extracted) -> Extracted:
-    """Every chunk carries the metadata, so a title of a megabyte would multiply the size of the document."""
+    """Cut long metadata: every chunk carries them, so a title of a megabyte would multiply the document's size."""
     metadata, cut = shortened(found.metadata)
     return replace(found, metadata=metadata, warnings=(*found.warnings, *(f"its {phrase}" for phrase in cut)))
 
 
 def _text(source: str, data: bytes) -> tuple[str, str]:
-    """The text of a file that is not a PDF, newlines ``\\n``, and what was uncertain about its encoding."""
+    """Return the text of a file that is not a PDF, newlines ``\\n``, and what was uncertain about its encoding."""
     try:
         decoded = decode(data)
     except UndecodableError as error:
@@ -185,7 +185,7 @@ def _markdown(text: str, source: str, warning: str) -> Extracted:
 
 
 def _first_heading(body: str) -> str:
-    """The text of the first heading of level 1 that is not inside fenced code; empty where there is none."""
+    """Return the text of the first heading of level 1 that is not inside fenced code; empty without one."""
     fence = ""
     for found in _FENCE_OR_HEADING.finditer(body):
         if mark := found["fence"]:

@@ -124,7 +124,7 @@ def _append(document: ReadDocument, part: ReadDocument, name: str) -> None:
 
 
 def _body(mail: Any) -> str:
-    """The body with most words: a short text often only says that the mail is in HTML."""
+    """Return the body with most words: a short text often only says that the mail is in HTML."""
     bodies = []
     for kind in ("plain", "html"):
         part = mail.get_body((kind,)) if isinstance(mail, EmailMessage) else None
@@ -139,7 +139,7 @@ def _body(mail: Any) -> str:
 
 
 def _attached(mail: Any) -> Iterator[Any]:
-    """The attachments and inner mails of a mail, in order, without those of inner mails."""
+    """Yield the attachments and inner mails of a mail, in order, without those of inner mails."""
     content = mail.get_content_type()
     if content == "multipart/digest" or (content == "message/rfc822"):
         yield from (part for part in mail.iter_parts())
@@ -186,7 +186,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _decoded(header: str | None) -> str:
-    """A header of an Outlook file, which may be encoded as in a mail."""
+    """Return a header of an Outlook file, which may be encoded as in a mail."""
     try:
         return str(make_header(decode_header(header or "")))
     except (LookupError, UnicodeError, ValueError):

@@ -178,7 +178,7 @@ def _sections(code: str) -> tuple[_Section, ...]:
 
 
 def _with_minutes(parts: list[_Part]) -> tuple[_Part, ...]:
-    """The parts of a section, in which ``m`` after hours or before seconds is minutes."""
+    """Return the parts of a section, in which ``m`` after hours or before seconds is minutes."""
     if parts and parts[0] == _Part("system", "date"):
         return (
             _Part("date", "yyyy"),
@@ -212,7 +212,7 @@ def _formatted(value: float, sections: tuple[_Section, ...], date1904: bool) -> 
 
 
 def _choose(value: float, sections: tuple[_Section, ...]) -> tuple[_Section, bool]:
-    """The section for a number, and whether it shows a negative number without a sign."""
+    """Return the section for a number, and whether it shows a negative number without a sign."""
     numeric = sections[:3]
     if any(section.condition for section in numeric):
         for section in numeric:

@@ -423,7 +423,7 @@ class _Reader:
     def _items(
         self, element: Element, depth: int = 1, style: str = "", counts: dict[int, int] | None = None
     ) -> Iterator[tuple[int, str, Element]]:
-        """The paragraphs and tables of a list with the depth and the number of their item."""
+        """Yield the paragraphs and tables of a list with the depth and the number of their item."""
         style = element.get(TEXT + "style-name") or style
         if not style:
             first = next(element.iter(TEXT + "p", TEXT + "h"), None)
@@ -487,7 +487,7 @@ class _Reader:
         return " ".join(filter(None, self._pieces(parent)))
 
     def _pieces(self, parent: Iterable[Element]) -> Iterator[str]:
-        """The text of paragraphs and tables in one line; charts and the like wait until the block around is there."""
+        """Yield the text of paragraphs and tables in one line; charts and the like follow the block around them."""
         for child in parent:
             tag = child.tag
             if tag in (TEXT + "p", TEXT + "h"):
@@ -601,7 +601,7 @@ class _Reader:
     # Frames, shapes and objects
 
     def _frame(self, element: Element, line: _Line) -> None:
-        """A frame or shape: its text follows the paragraph, and its alternative text replaces it."""
+        """Read a frame or shape: its text follows the paragraph, and its alternative text replaces it."""
         described: list[str] = []
         for name in (SVG + "desc", SVG + "title"):
             if (text := " ".join((element.findtext(name) or "").split())) and not described:
@@ -650,7 +650,7 @@ class _Reader:
         line.after.append(Block("\n\n".join(filter(None, [head, table_markdown(rows)])), self._place("chart")))
 
     def _control(self, element: Element, line: _Line) -> None:
-        """A field of a form, with its label."""
+        """Add a field of a form, with its label."""
         control = self._forms.get(element.get(DRAW + "control", ""))
         if control is None:
             return
@@ -703,12 +703,12 @@ def _is_hidden(element: Element) -> bool:
 
 
 def _has_text(item: Element) -> bool:
-    """Whether an item has a paragraph of its own; an item with only a list in it has no number."""
+    """Return whether an item has a paragraph of its own; an item with only a list in it has no number."""
     return any(part.tag in (TEXT + "p", TEXT + "h", TABLE + "table") for part in item)
 
 
 def _fixed_shapes(masters: Element) -> Iterator[Element]:
-    """The shapes of master slides, except placeholders for text of the slides."""
+    """Yield the shapes of master slides, except placeholders for text of the slides."""
     for master in masters.iter(STYLE + "master-page"):
         for shape in master.iterchildren(*_SHAPES):
             if not shape.get(PRESENTATION + "class") and shape.get(PRESENTATION + "placeholder") != "true":
@@ -788,7 +788,7 @@ def _has_style(element: Element, styles: set[str]) -> bool:
 
 
 def _raw_text(root: Element) -> str:
-    """All text in paragraphs below an element, with blanks between words."""
+    """Return all text in paragraphs below an element, with blanks between words."""
     pieces: list[str] = []
     depth = int(root.tag not in _PARAGRAPHS and next(root.iter(*_PARAGRAPHS), None) is None)
     for event, element in etree.iterwalk(root, events=("start", "end")):

@@ -127,7 +127,7 @@ class _Reader:
             column += repeats
 
     def _value(self, cell: etree._Element, where: str) -> tuple[str, bool]:
-        """The text that the cell shows, and whether it is text rather than a number."""
+        """Return the text that the cell shows, and whether it is text rather than a number."""
         kind, formula = attribute(cell, "value-type"), attribute(cell, "formula")
         text = "\n".join(_paragraph(one) for one in cell if local(one) == "p")
         if not text.strip():
@@ -145,7 +145,7 @@ class _Reader:
         return markdown_cell(clean(text)), kind in ("", "string")
 
     def _shape_blocks(self, shapes: etree._Element, sheet: str) -> Iterator[Block]:
-        """The texts, charts and alternative texts of drawings."""
+        """Yield the texts, charts and alternative texts of drawings."""
         for element in shapes.iter("{*}p", "{*}object", "{*}desc"):
             match local(element):
                 case "p":
@@ -164,7 +164,7 @@ class _Reader:
 
 
 def _rows(table: etree._Element) -> Iterator[etree._Element]:
-    """The rows of a table, also those in groups."""
+    """Yield the rows of a table, also those in groups."""
     for element in table:
         match local(element):
             case "table-row":
@@ -179,7 +179,7 @@ def _repeats(element: etree._Element, name: str) -> int:
 
 
 def _paragraph(element: etree._Element) -> str:
-    """The text of a paragraph with its blanks, without what is anchored in it."""
+    """Return the text of a paragraph with its blanks, without what is anchored in it."""
     return clean("".join(_pieces(element))).strip()
 
 
@@ -200,7 +200,7 @@ def _pieces(element: etree._Element) -> Iterator[str]:
 
 
 def _chart_lines(root: etree._Element) -> str:
-    """The titles of a chart and of its axes, and the names of its series."""
+    """Return the titles of a chart and of its axes, and the names of its series."""
     title, others = "", []
     for one in root.iter("{*}title", "{*}subtitle", "{*}footer"):
         text = " ".join(filter(None, map(_paragraph, one.iterfind("{*}p"))))
@@ -219,7 +219,7 @@ def _chart_lines(root: etree._Element) -> str:
 
 
 def _lost_words(package: Package, document: ReadDocument) -> dict[str, int]:
-    """How many words of cells, comments and shapes are in the raw text and not in the blocks."""
+    """Count the words of cells, comments and shapes that are in the raw text but not in the blocks."""
     xml = package.data(CONTENT).decode("utf-8", "replace")
     text = "\n".join(block.text for block in document.blocks)
     comments = [piece for one in _REPLY.findall(xml) for piece in _raw_texts(one)]

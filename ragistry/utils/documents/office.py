@@ -54,7 +54,7 @@ def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
 
 
 def _page_starts(places: tuple[tuple[int, Place], ...]) -> tuple[int, ...]:
-    """The offset of each page or slide, if the document has them; a page without text has that of the next."""
+    """Return the offset of each page or slide, if the document has them; a page without text has that of the next."""
     starts: dict[int, int] = {}
     for start, place in places:
         if place.page is not None and not place.part:

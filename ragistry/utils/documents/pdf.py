@@ -111,7 +111,7 @@ def _are_many(missing: int, words: int) -> bool:
 
 
 def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
-    """The pages with their form fields and annotations at the end."""
+    """Return the pages with their form fields and annotations at the end."""
     with_notes = list(pages)
     for page, lines in notes:
         with_notes[page - 1] = _PAGE_SEPARATOR.join(filter(None, (pages[page - 1], lines)))

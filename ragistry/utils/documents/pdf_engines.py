@@ -201,7 +201,7 @@ _LINE_END = re.compile("\r\n|\r|\ufffe")
 
 
 def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> dict[int, Spot]:
-    """The places of the first and last lines with text."""
+    """Return the places of the first and last lines with text."""
     from ctypes import c_double
 
     from pypdfium2 import raw
@@ -236,7 +236,7 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
 
 
 def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
-    """Of these pages those that show an image or a drawing, counted from 1; whether the file is an XFA form."""
+    """Return the pages that show an image or a drawing, from 1, and whether the file is an XFA form."""
     import pypdfium2
     from pypdfium2 import raw
 
@@ -303,7 +303,7 @@ _TEX_CODE_OR_RETURN = re.compile(f"[{_TEX_CODES}]|\r(?!\n)")
 
 
 def _text_of_pypdf(page: Any) -> str:
-    """The text of a page with `MISSING` for glyphs of unknown letters, which pypdf gives in various ways."""
+    """Return the text of a page with `MISSING` for glyphs of unknown letters, which pypdf gives in various ways."""
     text = str(page.extract_text())
     text = _LIGATURE_NAME.sub(lambda name: name[1].replace("_", ""), text)
     if _TEX_CODE.search(text):
@@ -326,7 +326,7 @@ _LONGEST = 60  # letters of a word whose forms are looked for, one comparison fo
 
 
 def rejoin(text: str) -> str:
-    """The text with all words hyphenated at line ends rejoined, in linear time.
+    """Return the text with all words hyphenated at line ends rejoined, in linear time.
 
     The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
     of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
@@ -341,7 +341,7 @@ def rejoin(text: str) -> str:
 
 
 def _words(text: str) -> Counter[str]:
-    """The frequency of each word, and of each part of compounds (as "non-" and "-based")."""
+    """Return the frequency of each word, and of each part of compounds (as "non-" and "-based")."""
     words = Counter(_WORD.findall(text.lower()))
     parts = [word.split("-") for word in words if "-" in word]
     words.update(f"{part}-" for compound in parts for part in compound[:-1])
@@ -350,7 +350,7 @@ def _words(text: str) -> Counter[str]:
 
 
 def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
-    """The text between the two parts of a broken word."""
+    """Return the text between the two parts of a broken word."""
     left, right, text = broken[1].lower(), broken[2].lower(), broken.string
     joined, compound = seen[left + right], seen[f"{left}-{right}"]
     if joined or compound:

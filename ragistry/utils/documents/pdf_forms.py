@@ -88,7 +88,7 @@ def _annotation(annotation: Any, index: int, page: Any, textpage: Any) -> Annota
 
 
 def _widget(annotation: Any, index: int, page: Any, textpage: Any) -> Annotation | None:
-    """A widget that has a value, or may have one in the tree of fields."""
+    """Return a widget that has a value, or may have one in the tree of fields."""
     from pypdfium2 import raw
 
     has_name, has_value, has_state = (raw.FPDFAnnot_HasKey(annotation, key) for key in (b"T", b"V", b"AS"))
@@ -140,7 +140,7 @@ def _number(annotation: Any, key: bytes) -> int:
 
 
 def tidy(text: str) -> str:
-    """The text without control characters and blank lines."""
+    """Return the text without control characters and blank lines."""
     lines = _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     return "\n".join(line.strip() for line in lines if line.strip())
 
@@ -150,7 +150,7 @@ def _without_tags(text: str) -> str:
 
 
 def _under(annotation: Any, page: Any, textpage: Any) -> tuple[str, bool]:
-    """The text of the page under an annotation, and whether it is outside of the page."""
+    """Return the text of the page under an annotation, and whether it is outside of the page."""
     from pypdfium2 import raw
 
     rectangle = raw.FS_RECTF()
@@ -168,7 +168,7 @@ def _under(annotation: Any, page: Any, textpage: Any) -> tuple[str, bool]:
 
 
 def is_within(text: str, on_page: str) -> bool:
-    """Whether the words of a text follow each other on the page."""
+    """Return whether the words of a text follow each other on the page."""
     wanted, there = (" ".join(_WORD.findall(one.casefold())) for one in (text, on_page))
     return bool(wanted) and f" {wanted} " in f" {there} "
 
@@ -267,7 +267,7 @@ def _chosen_button(widget: Any, value: Any, options: Any) -> str:
 
 
 def _chosen(value: Any, options: Any) -> list[str]:
-    """The choices as they are shown, where a pair in the options has the stored and the shown text."""
+    """Return the choices as they are shown, where a pair in the options has the stored and the shown text."""
     shown = {}
     for option in map(_resolved, options if isinstance(options, list) else []):
         if isinstance(option, list) and len(option) == 2:

@@ -72,7 +72,7 @@ def _restored(word: str, words: Counter[str]) -> str:
 
 
 def _by_part(pieces: Sequence[str], number: int) -> str:
-    """The ligature before the piece of this number, by the letters around it."""
+    """Return the ligature before the piece of this number, by the letters around it."""
     before, after = "?".join(pieces[:number]), "?".join(pieces[number:])
     marked = f" {before}*{after} ".lower()
     return next((ligature for part, ligature in _BY_PART if part in marked), MISSING)

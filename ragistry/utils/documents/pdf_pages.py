@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"[.!?:;…。][\W_]*$")
 
 
 def clean(text: str) -> str:
-    """The text of a page with newlines ``\\n``, no control characters, no blanks at line ends, ligatures in letters."""
+    """Normalise the text of a page: newlines ``\\n``, no control characters, no blanks at line ends, no ligatures."""
     text = _JUNK.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _LIGATURES.sub(lambda ligature: unicodedata.normalize("NFKC", ligature[0]), text)
     return _LINE_ENDS.sub("", text)
@@ -79,7 +79,7 @@ def without_running_heads(pages: Sequence[str], spots: Sequence[Mapping[int, Spo
 
 
 def _with_foot_first(parts: list[str], feet: Sequence[int]) -> list[str]:
-    """The lines and separators of a page, with feet at its end before its text if that continues on the next page.
+    """Move the feet at the end of a page before its text, if that continues on the next page.
 
     The numbers of the other lines stay: a foot becomes part of the first line.
     """
@@ -117,7 +117,7 @@ def _candidates(page: int, lines: Sequence[str], spots: Mapping[int, Spot]) -> l
 
 
 def _key(line: str) -> tuple[str, tuple[int, ...]]:
-    """The text of a line without its numbers, and the numbers."""
+    """Return the text of a line without its numbers, and the numbers."""
     text = " ".join(line.casefold().split())
     if roman := _ROMAN.fullmatch(text.strip("-\u2013\u2014 ")):
         return "#", (_from_roman(roman[0]),)
@@ -131,7 +131,7 @@ def _from_roman(text: str) -> int:
 
 
 def _is_above_row(indices: Sequence[int], lines: Sequence[str], spots: Mapping[int, Spot]) -> bool:
-    """Whether the next lines look like rows of a table, the first no further away than the second is from it."""
+    """Return whether the next lines look like rows of a table, the first no further away than the second is from it."""
     if len(indices) < 3 or not all(_is_row(lines[index]) for index in indices[1:]):
         return False
     if any(index not in spots for index in indices):
@@ -147,7 +147,7 @@ def _is_row(line: str) -> bool:
 
 
 def _repeated(group: Sequence[_Line], pages: int) -> list[_Line]:
-    """The lines of a group that are a running head."""
+    """Return the lines of a group that are a running head."""
     if len(group) < 2:
         return []
     length = Counter(len(line.numbers) for line in group).most_common(1)[0][0]
@@ -168,7 +168,7 @@ def _repeated(group: Sequence[_Line], pages: int) -> list[_Line]:
 
 
 def _consistent(group: Sequence[_Line]) -> tuple[list[_Line], bool]:
-    """The lines whose numbers are constant or count the pages, and whether any number counts them."""
+    """Return the lines whose numbers are constant or count the pages, and whether any number counts them."""
     length = len(group[0].numbers)
     if not length:
         return list(group), False
@@ -200,5 +200,5 @@ def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:
 
 
 def _separator(separator: str, is_before_gap: bool) -> str:
-    """What follows a line; a word that ends with a hyphen there does not continue after the removed line."""
+    """Return the separator after a line; a word that is hyphenated there does not continue after a removed line."""
     return "-\n\n" if is_before_gap and separator == BROKEN else separator

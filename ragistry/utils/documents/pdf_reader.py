@@ -89,7 +89,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pages(pdf: Pdf, most: int) -> tuple[list[Page], list[int], int]:
-    """The pages, those of them that are unreadable, and the number of characters that fonts do not map."""
+    """Return the pages, those of them that are unreadable, and the number of characters that fonts do not map."""
     pages, unreadable, characters, unmapped = [], [], 0, 0
     for index in range(pdf.pages):
         page = _page(pdf, index)
@@ -118,7 +118,7 @@ def _page(pdf: Pdf, index: int) -> Page | None:
 
 
 def _annotated(data: bytes, pages: Sequence[Page], pdf: Pdf) -> tuple[list[Page], Pdf]:
-    """The pages of pypdf with the annotations and the title that pdfium finds, and where page labels come from."""
+    """Return the pages of pypdf with pdfium's annotations and title, and the source of the page labels."""
     try:
         other = ENGINES["pypdfium2"](data)
     except UnreadableFileError:
@@ -133,7 +133,7 @@ def _annotated(data: bytes, pages: Sequence[Page], pdf: Pdf) -> tuple[list[Page]
 
 
 def _labels(pdf: Pdf, pages: int) -> list[str]:
-    """The number of each page as it is printed, empty if that is how it is counted; no list if all are."""
+    """Return the number of each page as it is printed, empty if that is how it is counted; no list if all are."""
     labels = []
     for index in range(pages):
         label = ""
@@ -188,7 +188,7 @@ def _at_most(seconds: float) -> Iterator[float]:
 
 
 def _notes(data: bytes, pages: Sequence[Page], seconds: float) -> tuple[list[tuple[int, str]], dict[str, int]]:
-    """The form fields and annotations of each page that has some, and the number of each kind that was not read."""
+    """Return the form fields and annotations of each page with some, and the number of unread ones by kind."""
     widgets = {
         number: needed
         for number, page in enumerate(pages)
@@ -205,7 +205,7 @@ def _notes(data: bytes, pages: Sequence[Page], seconds: float) -> tuple[list[tup
 
 
 def _fields(data: bytes, widgets: dict[int, list[int]], seconds: float) -> defaultdict[int, dict[int, Field]] | None:
-    """The fields of each page by their numbers in the list of annotations; None if the file cannot be read so."""
+    """Return the fields of each page by their numbers in the list of annotations; None if that is unreadable."""
     fields: defaultdict[int, dict[int, Field]] = defaultdict(dict)
     try:
         with _at_most(seconds):

@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 
 
 def faults(text: str) -> list[Fault]:
-    """The signs of bad reading on a page. Right-to-left text is always one, because engines differ there."""
+    """Return the signs of bad reading on a page. Right-to-left text is always one, because engines differ there."""
     found = []
     if split := split_words(text):
         found.append(Fault(SPLIT, split))
@@ -54,7 +54,7 @@ def faults(text: str) -> list[Fault]:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Whether a page has enough letters of such scripts to count."""
+    """Return whether a page has enough letters of such scripts to count."""
     if text.isascii() or not _RIGHT_TO_LEFT.search(text):
         return False
     return len(_RIGHT_TO_LEFT.findall(text)) >= max(_FEWEST_LETTERS, _LEAST_SHARE * len(text))
@@ -86,7 +86,7 @@ def _alone(words: list[str]) -> int:
 
 
 def is_better(first: str, second: str) -> bool:
-    """Whether the second reading of a page has fewer faults than the first, and no less text."""
+    """Return whether the second reading of a page has fewer faults than the first, and no less text."""
     kept = _KEPT_RIGHT_TO_LEFT if is_right_to_left(second) else _KEPT
     if _letters(second) < kept * _letters(first):
         return False
@@ -94,7 +94,7 @@ def is_better(first: str, second: str) -> bool:
 
 
 def _score(text: str) -> int:
-    """The number of faults, without the condition that there are many."""
+    """Return the number of faults, without the condition that there are many."""
     split = _alone(text.split())
     right_to_left = len(_REVERSED.findall(text)) if is_right_to_left(text) else 0
     return split + text.count(MISSING) + right_to_left

@@ -37,7 +37,7 @@ class _Line(NamedTuple):
 
 
 def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -> str:
-    """Return the largest lines of a page as one line, or nothing if they are no title.
+    """Return the largest lines of a page as one line, or nothing if they are not a title.
 
     They are a title if they are one after the other, in the upper part of the page, larger than most of the text, have
     a word, and are neither a sentence nor longer than `LONGEST`.

@@ -86,13 +86,13 @@ class _Deck:
         return document
 
     def layout_chain(self, slide: str) -> list[str]:
-        """The layout and the master of a slide."""
+        """Return the layout and the master of a slide."""
         layout = next(iter(self.package.related(slide, "slideLayout")), "")
         master = next(iter(self.package.related(layout, "slideMaster")), "") if layout else ""
         return [name for name in (layout, master) if name]
 
     def style(self, name: str) -> etree._Element | None:
-        """The root of a layout or master."""
+        """Return the root of a layout or master."""
         if name not in self.styles:
             self.styles[name] = self.package.xml(name)
         return self.styles[name]
@@ -176,7 +176,7 @@ class _Slide:
             yield Block(plain_markdown(f"[Picture: {' '.join(text.split())}]"), self.place)
 
     def _repeated(self, shape: etree._Element) -> Iterator[Block]:
-        """A footer or a fixed date, if no slide before has it; a number of a slide and the date of today never."""
+        """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""
         paragraphs = shape.iter("{*}p")
         text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
         if text and _placeholder(shape) != "sldNum" and text not in self.deck.repeated:
@@ -184,7 +184,7 @@ class _Slide:
             yield Block(plain_markdown(text), self._placed("footer"))
 
     def _fixed_texts(self, name: str) -> Iterator[Block]:
-        """The texts of a layout or master that are on its slides, at the first of them."""
+        """Yield the texts of a layout or master that are on its slides, at the first of them."""
         root = self.deck.style(name)
         if root is None or name in self.deck.repeated:
             return
@@ -249,7 +249,7 @@ class _Slide:
                     yield Block(plain_markdown(line), self._placed("comment"))
 
     def _paragraphs(self, shape: etree._Element) -> Iterator[str]:
-        """The paragraphs of a shape; consecutive items of lists in one piece."""
+        """Yield the paragraphs of a shape; consecutive items of lists in one piece."""
         body = shape.find("{*}txBody")
         items: list[str] = []
         open_levels: list[int] = []
@@ -277,7 +277,7 @@ class _Slide:
             yield "\n".join(items)
 
     def _list_styles(self, shape: etree._Element, body: etree._Element) -> list[etree._Element]:
-        """Where the marks of lists of a shape may be defined, the nearest first."""
+        """Return the places that may define the marks of a shape's lists, the nearest first."""
         found = [body.find("{*}lstStyle")]
         mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
         if mark is None:
@@ -305,13 +305,13 @@ def _is_line(text: str) -> bool:
 
 
 def _placeholder(shape: etree._Element) -> str:
-    """The kind of a placeholder; empty for another shape."""
+    """Return the kind of a placeholder; empty for another shape."""
     mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
     return "" if mark is None else mark.get("type") or "obj"
 
 
 def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tuple[int, etree._Element | None]:
-    """The level of a paragraph, and its mark or automatic number; None if it is not an item of a list."""
+    """Return the level of a paragraph, and its mark or automatic number; None if it is not an item of a list."""
     own = paragraph.find("{*}pPr")
     value = (own.get("lvl") or "0") if own is not None else "0"
     level = min(int(value), _LEVELS - 1) if value.isdecimal() else 0
@@ -323,7 +323,7 @@ def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tupl
 
 
 def _marker(bullet: etree._Element, level: int, counts: dict[int, tuple[str, int]]) -> str:
-    """The mark of an item as Markdown; letters and Roman numbers follow a bullet."""
+    """Return the mark of an item as Markdown; letters and Roman numbers follow a bullet."""
     if local(bullet) != "buAutoNum":
         counts.pop(level, None)
         return "-"
@@ -360,7 +360,7 @@ def _roman(number: int) -> str:
 
 
 def _table_rows(table: etree._Element) -> list[list[str]]:
-    """The rows of a table; a merged cell has its text in its first place."""
+    """Return the rows of a table; a merged cell has its text in its first place."""
     rows = [
         [
             ""
@@ -400,7 +400,7 @@ _KINDS = {
 
 
 def _lost_words(package: Package, main: str, document: ReadDocument) -> dict[str, int]:
-    """How many words of each kind are in the parts of the slides and not in the blocks."""
+    """Count the words of each kind that are in the parts of the slides but not in the blocks."""
     wanted: dict[str, Counter[str]] = {}
     for kind, part in _reachable(package, main):
         wanted.setdefault(kind, Counter()).update(words_of("\n".join(_raw_texts(_raw(package, part)))))
@@ -414,7 +414,7 @@ def _lost_words(package: Package, main: str, document: ReadDocument) -> dict[str
 
 
 def _reachable(package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """The parts that belong to listed slides, with the kind of their content."""
+    """Yield the parts that belong to listed slides, with the kind of their content."""
     listed = set(_ENTRY.findall(_raw(package, main)))
     waiting = [
         ("slide", target) for identity, kind, target in _links(package, main) if identity in listed and kind == "slide"

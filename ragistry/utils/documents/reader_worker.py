@@ -59,7 +59,7 @@ def _listen(requests: SimpleQueue[bytes]) -> None:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds, or why it cannot be read."""
+    """Return the content of the file, or the reason why it cannot be read."""
     _limit_memory(request["memory"])
     try:
         data = read_at_most(request["path"], request["bytes"])

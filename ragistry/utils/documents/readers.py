@@ -74,7 +74,7 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
 
 
 def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
-    """The pages of a PDF as blocks."""
+    """Return the pages of a PDF as blocks."""
     return ReadDocument([Block(page, Place(page=number)) for number, page in enumerate(pages, 1) if page], info)
 
 

@@ -88,7 +88,7 @@ class _Silent:
 
 
 def _text_role(name: str, _raw: str, text: str, *_: Any, **__: Any) -> tuple[list[nodes.Node], list[Any]]:
-    """The title of ``Title <target>``; of ``~package.module.name``, the last part."""
+    """Return the title of ``Title <target>``; of ``~package.module.name``, the last part."""
     text = nodes.unescape(text)
     titled = _TARGET.match(text)
     shown = titled[1] if titled and titled[1] else text.lstrip("!")
@@ -127,7 +127,7 @@ class _AnyOption(dict[str, Any]):
 
 @cache
 def _lenient(directive: type[Directive]) -> type[Directive]:
-    """A directive of docutils that accepts the options that others add to it, such as ``:linenos:``."""
+    """Return a directive of docutils that accepts the options that others add to it, such as ``:linenos:``."""
     return type(directive.__name__, (directive,), {"option_spec": _AnyOption(directive.option_spec or {})})
 
 

@@ -119,7 +119,7 @@ _Row = list[Cell]
 
 
 def _tables(cells: Sequence[Cell]) -> Iterator[list[_Row]]:
-    """The tables of a sheet, as rows with values.
+    """Yield the tables of a sheet, as rows with values.
 
     Empty rows divide two tables if the second has other columns, or begins with a row of texts above numbers.
     """
@@ -152,7 +152,7 @@ def _has_header(rows: list[_Row]) -> bool:
 
 
 def _table_blocks(rows: list[_Row], sheet: str) -> Iterator[Block]:
-    """A table; rows of one cell above the header are paragraphs, and so is a single cell."""
+    """Yield a table; rows of one cell above the header are paragraphs, and so is a single cell."""
     start = next((at for at, row in enumerate(rows) if len(row) > 1), int(len(rows) == 1))
     for row in rows[:start]:
         yield Block(_paragraph(row[0].text), Place(sheet=sheet, cells=_reference(row[0])))
@@ -245,7 +245,7 @@ class _Workbook:
         return [markdown_cell(clean(_string(one))) for one in self.package.elements(part, tags)] if part else []
 
     def _read_formats(self, part: str) -> list[str]:
-        """The format code of each style of cells."""
+        """Return the format code of each style of cells."""
         root = self.package.xml(part) if part else None
         if root is None:
             return []
@@ -280,7 +280,7 @@ class _Workbook:
         sheet.after += extras
 
     def _cells(self, part: str, sheet: str, extras: list[Block]) -> list[Cell]:
-        """The cells with values; headers and footers of the printed sheet are added to ``extras``."""
+        """Return the cells with values; headers and footers of the printed sheet are added to ``extras``."""
         cells: list[Cell] = []
         masters: dict[str, str] = {}
         last_row = 0
@@ -304,7 +304,7 @@ class _Workbook:
     def _value(
         self, cell: etree._Element, masters: dict[str, str], sheet: str, row: int, column: int
     ) -> tuple[str, bool] | None:
-        """The text of a cell, and whether it is text rather than a number; None for an empty cell."""
+        """Return the text of a cell, and whether it is text rather than a number; None for an empty cell."""
         kind, value, formula, inline = cell.get("t") or "n", None, None, ""
         for child in cell:
             tag = child.tag
@@ -436,7 +436,7 @@ def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
 
 
 def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Iterator[Block]:
-    """The texts above and below a printed sheet; a text that a sheet before has is not repeated."""
+    """Yield the texts above and below a printed sheet; a text that a sheet before has is not repeated."""
     for one in element:
         code = one.text or ""
         text = " ".join(_HEADER_CODE.sub(" ", code.replace("&&", "\0")).replace("\0", "&").split())
@@ -448,7 +448,7 @@ def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Itera
 
 
 def _string(element: etree._Element) -> str:
-    """The text of a shared or inline string, without the readings of characters."""
+    """Return the text of a shared or inline string, without the readings of characters."""
     if len(element) == 1 and element[0].tag.endswith("}t"):
         return _unescaped(element[0].text or "")
     parts = (one.text or "" for one in element.iterfind(".//{*}t") if local(one.getparent()) != "rPh")
@@ -483,7 +483,7 @@ _BREAK = re.compile(rb"<a:br\b")
 
 
 def _lost_words(package: Package, sheets: Sequence[str], document: ReadDocument, cells: int) -> dict[str, int]:
-    """How many words of each kind are in the parts of the sheets and not in the blocks."""
+    """Count the words of each kind that are in the parts of the sheets but not in the blocks."""
     text = "\n".join(block.text for block in document.blocks)
     words = words_of(text)
     used: Counter[bytes] = Counter()

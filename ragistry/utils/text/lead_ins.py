@@ -83,5 +83,5 @@ def _kind(line: str, is_after_blank: bool) -> re.Pattern[str] | None:
 
 
 def _continues_item(line: str, is_after_blank: bool, before: str) -> bool:
-    """Whether a line without a marker belongs to the item above: it is indented, or the sentence above is not over."""
+    """Return whether a line without a marker continues the item above: it is indented, or completes its sentence."""
     return line[0] in " \t" or not (is_after_blank or _SENTENCE_END.search(before))
