@@ -119,7 +119,7 @@ def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite
     if not overwrite:
         raise SourceError(
             f"collection {to_collection!r} already has a source {info.source_file!r}; overwrite it "
-            f"(`--overwrite`), or delete it with `ragistry sources delete`; nothing was moved"
+            f"(`--overwrite`), or delete it first; nothing was moved"
         )
     return _overwrite(store, info, to_collection)
 

@@ -200,7 +200,7 @@ class DocumentService(IngestMethods, SearchMethods):
         if found is None:
             raise SourceNotFoundError(
                 f"no source {source!r} in collection {collection!r}{did_you_mean(source, list(known))}; "
-                "list the sources with `ragistry sources list`"
+                "list the sources to see their names"
             )
         return found
 
