@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import httpx
 
@@ -21,11 +22,11 @@ from ragistry.tools.openai import answer_tool_call
 from ragistry.tools.search_library import SearchLibraryTool
 
 QUESTION = "How do I restore yesterday's backup?"
-Message = dict
-Model = Callable[[list[Message], list[dict]], Message]
+Message = dict[str, Any]
+Model = Callable[[list[Message], list[Message]], Message]
 
 
-def scripted(messages: list[Message], tools: list[dict]) -> Message:
+def scripted(messages: list[Message], tools: list[Message]) -> Message:
     """What a model would do: call the tool with the question, then answer from the first passage."""
     if messages[-1]["role"] == "user":
         call = {"name": tools[0]["function"]["name"], "arguments": json.dumps({"query": messages[-1]["content"]})}
@@ -35,12 +36,12 @@ def scripted(messages: list[Message], tools: list[dict]) -> Message:
     return {"role": "assistant", "content": said}
 
 
-def served(url: str, model: str, messages: list[Message], tools: list[dict]) -> Message:
+def served(url: str, model: str, messages: list[Message], tools: list[Message]) -> Message:
     """The next message of a model behind an OpenAI-compatible server."""
     body = {"model": model, "messages": messages, "tools": tools}
-    return (
-        httpx.post(f"{url}/chat/completions", json=body, timeout=120).raise_for_status().json()["choices"][0]["message"]
-    )
+    answer = httpx.post(f"{url}/chat/completions", json=body, timeout=120).raise_for_status().json()
+    message: Message = answer["choices"][0]["message"]
+    return message
 
 
 def run(tool: SearchLibraryTool, model: Model, question: str, most_calls: int = 5) -> list[Message]:
@@ -58,9 +59,8 @@ def run(tool: SearchLibraryTool, model: Model, question: str, most_calls: int = 
 def main() -> None:
     folder, *server = sys.argv[1:] or ["demo-workspace"]
     with open_workspace(folder) as workspace:
-        for message in run(
-            SearchLibraryTool(workspace.library), partial(served, *server) if server else scripted, QUESTION
-        ):
+        model = partial(served, server[0], server[1]) if server else scripted
+        for message in run(SearchLibraryTool(workspace.library), model, QUESTION):
             calls = [call["function"]["arguments"] for call in message.get("tool_calls") or []]
             print(f"{message['role']}: {message.get('content') or f'calls search_library {calls}'}\n")
 

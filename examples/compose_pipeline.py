@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Any
 
 from pocketflow import Node
 
@@ -16,18 +17,18 @@ from ragistry.pipelines import END, Pipeline, PipelineBuilder
 QUERIES = ("LNT-1042", "how do I restore yesterday's backup?", "ZZ-9999")
 
 
-class Kind(Node):
+class Kind(Node):  # type: ignore[misc] # PocketFlow has no types
     """Inspects the query and chooses the next step. A custom node declares the actions that it can return."""
 
     actions = frozenset({"code", "question"})
 
-    def prep(self, shared):
-        return shared["query"]
+    def prep(self, shared: dict[str, Any]) -> str:
+        return str(shared["query"])
 
-    def exec(self, query):
+    def exec(self, query: str) -> str:
         return "code" if re.fullmatch(r"[A-Z]+-?\d+", query) else "question"
 
-    def post(self, _shared, _query, kind):
+    def post(self, _shared: dict[str, Any], _query: str, kind: str) -> str:
         return kind
 
 

@@ -49,5 +49,5 @@ def search(
 
 
 @app.get("/collections")
-def collections() -> list[dict[str, Any]]:
+def collections() -> Any:
     return app.state.workspace.library.list_collections()

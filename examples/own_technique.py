@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.parse import parse_config
+from ragistry.protocols import Technique
 from ragistry.trace import stage
-from ragistry.types import StageScore, ranked
+from ragistry.types import Document, StageScore, Where, ranked
 from ragistry.utils.limits import check_top_k
 
 DAY = 24 * 60 * 60
@@ -24,11 +27,11 @@ class Recent:
         half_life_days: float = Field(default=365, gt=0, description="age difference that halves the score")
         fetch: int = Field(default=50, ge=1, le=1_000, description="number of candidates taken from the base")
 
-    def __init__(self, config, *, base):
+    def __init__(self, config: Mapping[str, Any], *, base: Technique) -> None:
         self.config = parse_config(self.Config, config, "Recent")
         self.base = base
 
-    def retrieve(self, query, *, top_k=None, where=None):
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = check_top_k(self.config.top_k if top_k is None else top_k)
         found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
         newest = max((document.metadata["ingested_at"] for document in found), default=0)
@@ -38,7 +41,7 @@ class Recent:
             this.documents_out = len(best)
         return best
 
-    def _aged(self, document, newest):
+    def _aged(self, document: Document, newest: float) -> Document:
         days = (newest - document.metadata["ingested_at"]) / DAY
         score = document.score * 0.5 ** (days / self.config.half_life_days)
         return replace(document, score=score, scores=(*document.scores, StageScore("recency", "other", score)))
