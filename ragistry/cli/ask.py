@@ -18,7 +18,7 @@ from ragistry.cli.options import (
 from ragistry.cli.output import TextWriter, console, error_line, print_json
 from ragistry.cli.search import note_if_weak, print_documents
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
     from ragistry.pipelines.answer import Answer
@@ -80,4 +80,4 @@ def _warn_of_unsupported(answer: Answer) -> None:
     for sentence in answer.sentences:
         if not sentence.supported:
             cited = "the passages it cites" if sentence.citations else "a passage, because it cites none"
-            error_line(f"not supported by {cited}: {one_line(sentence.text)!r}", "warning")
+            error_line(f"not supported by {cited}: {visible_line(sentence.text)!r}", "warning")

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from ragistry.utils.quoting import HALF, escaped, one_line, visible
+from ragistry.utils.quoting import HALF, escaped, visible, visible_line
 
 STYLES = {
     "error": "bold red",
@@ -114,4 +114,4 @@ def progress_bar(wanted: bool = True) -> Iterator[Any]:
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda name, done, of: bar.update(task, description=one_line(name), completed=done, total=of)
+        yield lambda name, done, of: bar.update(task, description=visible_line(name), completed=done, total=of)

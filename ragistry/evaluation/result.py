@@ -345,7 +345,9 @@ class Comparison:
         if self.winner is not None:
             twins = [name for name, result in self.techniques.items() if result.same_as == self.winner]
             others = "the other technique" if len(self.techniques) - len(twins) == 2 else "every other technique"
-            same = f"; {listed(twins)} {agreeing(len(twins), '[returns|return]')} the same rankings" if twins else ""
+            same = (
+                f"; {names_text(twins)} {agreeing(len(twins), '[returns|return]')} the same rankings" if twins else ""
+            )
             return f"{self.winner} is significantly better than {others} in {self.measure}{same}."
         if not pairs[0].testable:
             least = f"{pairs[0].smallest_p:.3f} after Holm's correction over {numbered(len(pairs), '[pair|pairs]')}"
@@ -356,7 +358,7 @@ class Comparison:
                 "significantly worse": [pair.a for pair in pairs if pair.better == pair.b],
                 "no difference shown": [pair.a for pair in pairs if pair.better is None],
             }
-            parts = "; ".join(f"{what}: {listed(names)}" for what, names in groups.items() if names)
+            parts = "; ".join(f"{what}: {names_text(names)}" for what, names in groups.items() if names)
             return f"Against {self.baseline} in {self.measure}, {parts}."
         if len(pairs) == 1:
             return f"No difference is shown between {pairs[0].a} and {pairs[0].b} in {self.measure}, {pairs[0].size}."
@@ -412,7 +414,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {self.techniques[name].measures[self.measure].mean:.3f}" for name in self.by_quality)
-        failed = f"; failed: {listed(list(self.failures))}" if self.failures else ""
+        failed = f"; failed: {names_text(list(self.failures))}" if self.failures else ""
         return f"Comparison({self.name!r}, {self.measure}: {means or 'none'}{failed})"
 
     def _repr_html_(self) -> str:
@@ -432,7 +434,7 @@ class Comparison:
         return {"dataset": fields.pop("name"), **summary, **fields}
 
 
-def listed(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
+def names_text(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
     """Join names by commas; of many only the first and the number of the others."""
     if len(names) <= most + 1:
         return ", ".join(names)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.result import ALPHA, Comparison, Pair, listed, p_text
+from ragistry.evaluation.result import ALPHA, Comparison, Pair, names_text, p_text
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _controls(comparison: Comparison) -> Iterator[str]:
             else:
                 by_names.append(text)
         elif control == "random" and weak:
-            yield f"Not significantly better than {what} ({mean:.3f}): {listed(list(weak))}."
+            yield f"Not significantly better than {what} ({mean:.3f}): {names_text(list(weak))}."
     if by_names:
         yield (
             f"{best} is not significantly better than {' or '.join(by_names)}. Names alone may answer this test set, "
@@ -139,7 +139,7 @@ def _without_spans(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
     if dataset.spans and without:
         yield (
             "Some results have no `start` and `end` in their metadata and count as not relevant, because answers are "
-            f"spans: {listed(without)}."
+            f"spans: {names_text(without)}."
         )
 
 
@@ -180,7 +180,7 @@ def _degraded(comparison: Comparison) -> Iterator[str]:
     for kind, by_name in counts.items():
         example = "for example, " if len(set(reasons[kind])) > 1 else ""
         yield (
-            f"{listed(list(by_name))} {agreeing(len(by_name), '[was|were]')} degraded on "
+            f"{names_text(list(by_name))} {agreeing(len(by_name), '[was|were]')} degraded on "
             f"{agreeing(len(by_name), '[|up to ]')}{min(comparison.queries, max(by_name.values())):,} of "
             f"{numbered(comparison.queries, '[query|queries]')}: {example}{reasons[kind][0]}."
         )
@@ -196,7 +196,7 @@ def _outside(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
     if found:
         documents, count, results_in_all, example = max(found.values())
         yield (
-            f"{listed(list(found))} returned {agreeing(len(found), '[|up to ]')}"
+            f"{names_text(list(found))} returned {agreeing(len(found), '[|up to ]')}"
             f"{numbered(documents, '[document that is|documents that are]')} not in the corpus "
             f"({count:,} of {numbered(results_in_all, '[result|results]')}), such as {example!r}; "
             f"{agreeing(documents, '[it counts|they count]')} as not relevant."
@@ -220,7 +220,7 @@ def _same(comparison: Comparison) -> Iterator[str]:
     same = {name: result.same_as for name, result in comparison.techniques.items() if result.same_as is not None}
     for first in dict.fromkeys(same.values()):
         twins = [name for name in same if same[name] == first]
-        yield f"Not tested, because the rankings equal those of {first} on every query: {listed(twins)}."
+        yield f"Not tested, because the rankings equal those of {first} on every query: {names_text(twins)}."
 
 
 def _judgements(dataset: Dataset) -> Iterator[str]:
@@ -250,7 +250,7 @@ def _times(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
     if cached:
         yield (
             "Vectors of queries came from the cache; the latency includes the time that it took to compute them: "
-            f"{listed(cached)}."
+            f"{names_text(cached)}."
         )
 
 
@@ -269,7 +269,7 @@ def _kept(comparison: Comparison) -> Iterator[str]:
             "earlier run of the same code and configuration, with the times measured then."
         )
     for name, changed in asking.get("asked_again", {}).items():
-        yield f"{name} was asked again: {listed(changed)} changed since its earlier answers."
+        yield f"{name} was asked again: {names_text(changed)} changed since its earlier answers."
     for name, reason in asking.get("never_resumed", {}).items():
         yield f"{name} is never resumed: {reason}."
 

@@ -19,7 +19,7 @@ from ragistry.types import Document
 from ragistry.utils.custom_metadata import custom_metadata, shown_metadata
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.places import KEYS
-from ragistry.utils.quoting import one_line, visible
+from ragistry.utils.quoting import visible, visible_line
 
 ROOT = "ragistry://collections/"
 _CHUNK = re.compile(r"chunk=([0-9]{1,9})")
@@ -100,7 +100,7 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     """
     found = reach.library.store.get([chunk])
     if not found or not reach.holds(found[0]):
-        raise CallError(f"document {one_line(chunk, 100)!r} does not exist; use an id from the results of search")
+        raise CallError(f"document {visible_line(chunk, 100)!r} does not exist; use an id from the results of search")
     [hit] = found
     where = {"collection": hit.metadata["collection"]}
     [wide] = widened(reach.library.store, [hit], reach=REACH, top_k=1, where=where, choose=_as_many_as_fit)
@@ -110,7 +110,7 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     for key, value in custom_metadata(hit.metadata).items():
         room -= len(shown_metadata({key: value}))
         if key not in metadata and room >= 0:
-            metadata[one_line(key)] = _shown(value)
+            metadata[visible_line(key)] = _shown(value)
     text = visible(wide.content)
     if _length(text) > TOKENS:
         text = cut_to_tokens(text, TOKENS, _length)
@@ -121,13 +121,13 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
 def title_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
     """Return the title of a passage and its place in the source, or that of a line of it."""
     title, spot = document.metadata.get("title"), describe(document, place)
-    return f"{one_line(title)}: {spot}" if title else spot
+    return f"{visible_line(title)}: {spot}" if title else spot
 
 
 def _shown(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [one_line(item) for item in value[:50]]
-    return value if isinstance(value, int | float) else one_line(value)
+        return [visible_line(item) for item in value[:50]]
+    return value if isinstance(value, int | float) else visible_line(value)
 
 
 def _length(text: str) -> int:
@@ -180,7 +180,7 @@ def read_resource(reach: Reach, uri: str) -> types.ReadResourceResult:
             fetch(reach, _chunk(reach, address)) if address.source_file else _collection(reach, address.collection)
         )
     except CallError as error:
-        message = f"resource {one_line(uri)!r} does not exist; list the resources, or use the url of a result"
+        message = f"resource {visible_line(uri)!r} does not exist; list the resources, or use the url of a result"
         raise CallError(message) from error
     text = json.dumps(content, ensure_ascii=False)
     return types.ReadResourceResult(
@@ -199,7 +199,7 @@ def _collection(reach: Reach, name: str) -> dict[str, Any]:
     sources = reach.sources(name)
     names, room = [], SOURCES_TOKENS
     for info in sources:
-        shown = one_line(info.source_file)
+        shown = visible_line(info.source_file)
         room -= estimated_tokens(shown) + 3
         if room < 0:
             break
@@ -207,7 +207,7 @@ def _collection(reach: Reach, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "display_name": entry.display_name or name,
-        "description": one_line(entry.description, 2_000),
+        "description": visible_line(entry.description, 2_000),
         "source_count": len(sources),
         "chunk_count": sum(info.chunks for info in sources),
         "sources": names,

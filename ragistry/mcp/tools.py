@@ -16,7 +16,7 @@ from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.schema import QUERY
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 CONNECTOR_RESULTS = 10
 """Maximum number of results of ``search``."""
@@ -122,7 +122,7 @@ def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str
 def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     chunk = read_object(arguments, ["id"]).get("id")
     if not isinstance(chunk, str) or not 0 < len(chunk) <= ID_CHARACTERS:
-        raise CallError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {one_line(repr(chunk), 100)}")
+        raise CallError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {visible_line(repr(chunk), 100)}")
     return fetch(tool.reach, chunk)
 
 

@@ -13,7 +13,7 @@ from ragistry.errors import PipelineError
 from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
-from ragistry.techniques.prompting import filled, numbered
+from ragistry.techniques.prompting import filled, numbered_passages
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import stage
 from ragistry.types import Document
@@ -166,7 +166,7 @@ class Answerer:
             return Answer(query, found, self._checked(text, found), text=text)
 
     def _pieces(self, query: str, documents: Sequence[Document]) -> Iterator[str]:
-        passages = numbered([readable_text(document) for document in documents], CHARACTERS)
+        passages = numbered_passages([readable_text(document) for document in documents], CHARACTERS)
         prompt = filled(self.prompt, query=" ".join(query.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
 from ragistry.types import Document, is_outside
 from ragistry.utils.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
-from ragistry.utils.quoting import one_line, visible
+from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.wording import numbered
 
 
@@ -51,13 +51,13 @@ def grouped(documents: Sequence[Document]) -> list[Hit]:
 def source_of(document: Document) -> str:
     """Return the name of the source; without one, the beginning of the document's id."""
     get = document.metadata.get
-    return one_line(get("source_file") or get("file_path") or get("source") or document.id[:12])
+    return visible_line(get("source_file") or get("file_path") or get("source") or document.id[:12])
 
 
 def title_of(document: Document) -> str:
     """Return the title of the source, or its name without folders."""
     title = document.metadata.get("title")
-    return one_line(title) if title else PurePath(source_of(document)).name
+    return visible_line(title) if title else PurePath(source_of(document)).name
 
 
 def folded_copies(document: Document) -> str:
@@ -66,7 +66,7 @@ def folded_copies(document: Document) -> str:
     if not isinstance(places, list) or not isinstance(number, int):
         return ""
     count = numbered(number, "[copy|copies]")
-    return f"{count}: {', '.join(one_line(place, 100) for place in places[:3])}{', …' if places[3:] else ''}"
+    return f"{count}: {', '.join(visible_line(place, 100) for place in places[:3])}{', …' if places[3:] else ''}"
 
 
 def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
@@ -75,12 +75,14 @@ def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
     ``place``: the place of a line, see `answering_line`; by default that of the beginning of the passage.
     """
     get = (document.metadata if place is None else place).get
-    headings = [p for p in one_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)]
-    parts = [one_line(get(key) or "", 200) for key in ("part", "chapter", "sheet")]
+    headings = [
+        p for p in visible_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)
+    ]
+    parts = [visible_line(get(key) or "", 200) for key in ("part", "chapter", "sheet")]
     parts = [part for part in parts if part and part not in headings]
-    page, label = get("page"), one_line(get("page_label") or "", 20)
-    number = "" if page is None else f"p. {one_line(page, 20)}" + (f" (printed {label})" if label else "")
-    line = "" if get("line") is None else f"line {one_line(get('line'), 20)}"
+    page, label = get("page"), visible_line(get("page_label") or "", 20)
+    number = "" if page is None else f"p. {visible_line(page, 20)}" + (f" (printed {label})" if label else "")
+    line = "" if get("line") is None else f"line {visible_line(get('line'), 20)}"
     return " · ".join(filter(None, (" > ".join(headings), *parts, number, line)))
 
 
@@ -90,7 +92,7 @@ def body_of(document: Document) -> list[Block]:
     A passage that continues a table begins with the header row of the table, and a sentence that the end of a page cuts
     is whole.
     """
-    known = {title_of(document), *one_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
+    known = {title_of(document), *visible_line(document.metadata.get("heading_context") or "", 400).split(" > ")}
     blocks = blocks_of(document.content, document.metadata)
     header = document.metadata.get(TABLE_HEADER)
     head = blocks_of(header, document.metadata)[:1] if isinstance(header, str) else []
@@ -107,7 +109,7 @@ def collection_of(document: Document) -> str:
     if is_outside(document):
         return "outside the library"
     get = document.metadata.get
-    return one_line(get("collection") or get("repository") or "", 63)
+    return visible_line(get("collection") or get("repository") or "", 63)
 
 
 def citation_of(document: Document, place: Mapping[str, Any] | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.techniques.prompting import filled, flat, numbered, placeholders
+from ragistry.techniques.prompting import filled, flat, numbered_passages, placeholders
 from ragistry.techniques.query_fusion import QueryFusionConfig, QueryFusionTechnique, new_queries
 from ragistry.trace import stage
 from ragistry.types import Document, Where
@@ -86,5 +86,5 @@ class DecomposeTechnique(QueryFusionTechnique):
             self.config.prompt,
             query=flat(asked[0]),
             steps="\n".join(steps) or "(none)",
-            passages=numbered(passages, self.config.passage_characters) or "(none)",
+            passages=numbered_passages(passages, self.config.passage_characters) or "(none)",
         )

@@ -10,7 +10,14 @@ from pydantic import BaseModel, Field, model_validator
 
 from ragistry.config.numbers import Whole
 from ragistry.techniques.built_in import rescored
-from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, numbered, placeholders
+from ragistry.techniques.prompting import (
+    PromptedConfig,
+    PromptedTechnique,
+    filled,
+    flat,
+    numbered_passages,
+    placeholders,
+)
 from ragistry.trace import stage
 from ragistry.types import Document, Where
 
@@ -97,7 +104,7 @@ class LLMRerankTechnique(PromptedTechnique):
         return orders
 
     def _prompt(self, query: str, passages: Sequence[str]) -> str:
-        shown = numbered(passages, self.config.passage_characters)
+        shown = numbered_passages(passages, self.config.passage_characters)
         return filled(self.config.prompt, query=flat(query), passages=shown, n=len(passages))
 
 

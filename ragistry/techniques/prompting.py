@@ -93,7 +93,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def numbered(passages: Sequence[str], characters: int) -> str:
+def numbered_passages(passages: Sequence[str], characters: int) -> str:
     """Write the passages as lines ``[1] …``, ``[2] …``, each cut to ``characters``."""
     return "\n".join(f"[{number}] {flat(passage)[:characters]}" for number, passage in enumerate(passages, 1))
 

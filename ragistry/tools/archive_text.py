@@ -20,7 +20,7 @@ from ragistry.errors import (
 from ragistry.library.remote.calls import LateError
 from ragistry.tools.archive_search import ArchiveAnswer
 from ragistry.types import Document
-from ragistry.utils.quoting import indented, one_line, visible
+from ragistry.utils.quoting import indented, visible, visible_line
 
 MAX_CHARACTERS = 40_000
 """Maximum quoted text in one answer, about 10,000 tokens; the longest passages are cut."""
@@ -108,9 +108,9 @@ def answer_text(answer: ArchiveAnswer, language: Language) -> str:
     if blocks:
         blocks.insert(0, words.found.format(count=len(blocks)))
     elif answer.searched:
-        blocks.append(words.nothing.format(archives=", ".join(map(one_line, answer.searched))))
+        blocks.append(words.nothing.format(archives=", ".join(map(visible_line, answer.searched))))
     failures = [
-        words.failed.format(archive=one_line(name), reason=_reason(error, words)) for name, error in answer.failed
+        words.failed.format(archive=visible_line(name), reason=_reason(error, words)) for name, error in answer.failed
     ]
     return "\n\n".join([*blocks, *(["\n".join(failures)] if failures else [])])
 
@@ -134,7 +134,7 @@ def _heading(document: Document, words: Words) -> str:
 
 
 def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str:
-    return next((one_line(metadata[key]) for key in keys if metadata.get(key) not in (None, "")), "")
+    return next((visible_line(metadata[key]) for key in keys if metadata.get(key) not in (None, "")), "")
 
 
 def _reason(error: RagistryError, words: Words) -> str:

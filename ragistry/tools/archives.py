@@ -17,7 +17,7 @@ from ragistry.library.remote.collection import Archive, embed_query
 from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch, ChromaRagConfig, extract_rag_config
 from ragistry.tools.archive_text import WORDS, answer_text
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
@@ -100,6 +100,6 @@ def _description(archives: list[Archive]) -> str:
         [
             "Search the document archives for passages on a topic, by meaning. Use it when the answer may be in one "
             "of these archives:",
-            *(one_line(line, MAX_DESCRIPTION) for line in lines),
+            *(visible_line(line, MAX_DESCRIPTION) for line in lines),
         ]
     )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ragistry.errors import InvalidConfigError, ModelError, QueryError, RagistryError
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 NOTES = 2
 """Maximum number of notes in an answer."""
@@ -39,7 +39,7 @@ def failure_text(error: Exception, tool: str, *, limited: bool) -> str:
     if isinstance(error, CallError | BrokenCollectionsError) or (
         isinstance(error, QueryError | ModelError) and not limited
     ):
-        return f"Error: {one_line(error, 600)}"
+        return f"Error: {visible_line(error, 600)}"
     if isinstance(error, RagistryError):
         _log.error("%s: %s", tool, error)
     else:
@@ -62,4 +62,4 @@ def notes(reasons: Sequence[str], tool: str, *, limited: bool) -> str:
 
 def _note(reason: str) -> str:
     what, why, _ = reason.partition(":")
-    return one_line(what) + WHY if why else one_line(reason)
+    return visible_line(what) + WHY if why else visible_line(reason)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragistry.tools.search_library import SearchLibraryTool
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 
 def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
@@ -27,5 +27,5 @@ def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
     if isinstance(function, Mapping) and name == tool.name:
         content = tool.handle(function.get("arguments") or {})
     else:
-        content = f"Error: unknown function {one_line(repr(name))}; call {tool.name}"
+        content = f"Error: unknown function {visible_line(repr(name))}; call {tool.name}"
     return {"role": "tool", "tool_call_id": call.get("id") or "", "content": content}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ragistry.config.files import CollectionEntry
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 
 NAME = "search_library"
 ENUM_VALUES = 1_000
@@ -115,7 +115,9 @@ def describe_tool(collections: Sequence[CollectionEntry]) -> str:
         return SEVERAL
     if collections and collections[0].description.strip():
         [entry] = collections
-        return one_line(f"Search {entry.display_name or entry.name}: {entry.description}", ONE_DESCRIPTION_CHARACTERS)
+        return visible_line(
+            f"Search {entry.display_name or entry.name}: {entry.description}", ONE_DESCRIPTION_CHARACTERS
+        )
     return GENERIC
 
 
@@ -158,5 +160,5 @@ def describe_collections(collections: Sequence[CollectionEntry], limit: int = DE
 def _entry(entry: CollectionEntry, length: int | None) -> str:
     text = " ".join((entry.description or entry.display_name or "").split())
     if length is not None:
-        text = one_line(text, length)
+        text = visible_line(text, length)
     return f"{entry.name}: {text}" if text else entry.name

@@ -54,8 +54,8 @@ def check_chunks(
         EmbeddingMismatchError: The vectors have another dimension.
         DuplicateChunkIDError: An id occurs twice.
     """
-    chunks = listed("chunks", chunks)
-    ids = None if ids is None else [plain(identity) for identity in listed("ids", ids)]
+    chunks = as_list("chunks", chunks)
+    ids = None if ids is None else [plain(identity) for identity in as_list("ids", ids)]
     if ids is not None and len(ids) != len(chunks):
         raise InvalidChunkError(f"got {len(chunks)} chunks and {len(ids)} ids; pass one id per chunk")
     problems: list[str] = []
@@ -81,7 +81,7 @@ def check_chunks(
     return CheckedChunks(keys, texts, metadatas, vectors)
 
 
-def listed(name: str, items: Any) -> list[Any]:
+def as_list(name: str, items: Any) -> list[Any]:
     """Return the argument as a list. Raises `InvalidChunkError` if it is not iterable."""
     if not isinstance(items, Iterable):
         raise InvalidChunkError(f"nothing was written: {name} must be a list, got {shown(items)}")

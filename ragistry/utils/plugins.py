@@ -152,7 +152,7 @@ def _missing(name: str) -> str:
         return f"no module {name!r}; install its package, or put {name}.py on the Python path"
     siblings = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
     suggestion = did_you_mean(last, siblings) or f"; its modules: {listed(siblings)}"
-    return f"package {written(parent)!r} has no module {last!r}{suggestion}"
+    return f"package {written_name(parent)!r} has no module {last!r}{suggestion}"
 
 
 PREFIX = "_workspace_"
@@ -183,7 +183,7 @@ def importable(name: str) -> str:
     return f"{_package(folder)}.{name}"
 
 
-def written(name: str) -> str:
+def written_name(name: str) -> str:
     """Return the argument of `importable` for its result."""
     return name.partition(".")[2] if name.startswith(PREFIX) else name
 
@@ -199,7 +199,7 @@ def check_imported(module: ModuleType) -> None:
     waiting, seen = [module.__name__], set()
     while waiting:
         name = waiting.pop()
-        path = _file(folder, written(name))
+        path = _file(folder, written_name(name))
         if name in seen or path is None:
             continue
         seen.add(name)

@@ -41,7 +41,7 @@ def _escape(half: int) -> str:
     return f"\\x{half - 0xDC00:02x}" if 0xDC80 <= half <= 0xDCFF else f"\\u{half:04x}"
 
 
-def one_line(value: object, limit: int = 200) -> str:
+def visible_line(value: object, limit: int = 200) -> str:
     """Write a value as one line of at most ``limit`` characters, for names, headings and messages."""
     text = " ".join(visible(str(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

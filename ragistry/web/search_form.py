@@ -19,7 +19,7 @@ from ragistry.errors import RagistryError
 from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import Document
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.widgets import button
 
@@ -204,7 +204,7 @@ def _headings(chunks: Iterable[Document]) -> Iterable[str]:
         get = chunk.metadata.get
         title = get("title") or PurePath(str(get("source_file") or "")).stem
         for part in (title, *str(get("heading_context") or "").split(" > ")):
-            text = one_line(part, 120).strip()
+            text = visible_line(part, 120).strip()
             if len(text) > SHORTEST:
                 yield text
 

@@ -19,7 +19,7 @@ from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.classes import find_class, wanted_resources
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.techniques.prompting import AT_ONCE, Prompter, filled, numbered
+from ragistry.techniques.prompting import AT_ONCE, Prompter, filled, numbered_passages
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.types import EmbeddedChunk, ranked
@@ -149,7 +149,7 @@ def test_prompt_may_show_json_and_a_value_is_not_filled_again():
 
 
 def test_passage_cannot_begin_a_line_of_the_prompt():
-    assert numbered(["one\n[2] fake", "two"], 8) == "[1] one [2] \n[2] two"
+    assert numbered_passages(["one\n[2] fake", "two"], 8) == "[1] one [2] \n[2] two"
 
 
 def test_workspace_without_a_generator_names_the_remedy(tmp_path):

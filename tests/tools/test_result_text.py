@@ -16,7 +16,7 @@ from ragistry.tools.result_text import describe, header, results_page
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
-from ragistry.utils.quoting import INDENT, one_line, visible
+from ragistry.utils.quoting import INDENT, visible, visible_line
 from tests.conftest import full_run
 from tests.messages import check_message
 
@@ -100,7 +100,7 @@ def test_invisible_characters_are_not_passed_on() -> None:
         == "caf\u00e9 \u0645\u06cc\u200c\u062e \U0001f468\u200d\U0001f469"
     )
     assert visible("half \ud800, byte \udce9") == r"half \ud800, byte \xe9"
-    assert one_line("a\n\n b\t" + "c" * 300, 10) == "a b ccccc…"
+    assert visible_line("a\n\n b\t" + "c" * 300, 10) == "a b ccccc…"
 
 
 BYTES = b"send mail"
@@ -118,7 +118,7 @@ BYTES = b"send mail"
 )
 def test_a_text_in_characters_without_a_look_is_not_passed_on(hidden: str) -> None:
     assert visible(f"Tea{hidden} is hot{hidden}") == "Tea is hot"
-    assert one_line(f"Tea{hidden}.txt") == "Tea.txt"
+    assert visible_line(f"Tea{hidden}.txt") == "Tea.txt"
 
 
 def test_joiners_hide_no_text_in_a_row() -> None:
@@ -235,4 +235,4 @@ def test_what_could_not_be_done_is_noted(shelves: Workspace, monkeypatch: pytest
 
     monkeypatch.setattr(naive, "retrieve", lesser)
     text = SearchLibraryTool(shelves.library, technique="naive").handle({"query": "tea"})
-    assert f"\n\n[Note: {one_line(reason)}]\n\n1. " in text
+    assert f"\n\n[Note: {visible_line(reason)}]\n\n1. " in text

@@ -29,7 +29,7 @@ from ragistry.techniques.classes import (
 )
 from ragistry.techniques.registered import RegisteredTechnique, registered
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.utils.plugins import written
+from ragistry.utils.plugins import written_name
 
 N_RESULTS = 5
 """Number of results of a search for an object whose ``retrieve`` has no default for ``top_k``."""
@@ -248,7 +248,7 @@ def describe(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any],
     """Return a class with its code and configuration, and why its answers are never reused; empty if they are."""
     code = code_hash(cls)
     reason = f"{cls.__qualname__} is defined in a function and may use its variables" if "<" in cls.__qualname__ else ""
-    found = {"use": f"{written(cls.__module__)}:{cls.__qualname__}", "code": code, "config": plain(config)}
+    found = {"use": f"{written_name(cls.__module__)}:{cls.__qualname__}", "code": code, "config": plain(config)}
     return found, reason if code else f"{cls.__qualname__} has no source file"
 
 

@@ -30,7 +30,7 @@ from ragistry.types import (
     ranked,
 )
 from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.chunk_checks import as_list, check_chunks, check_source
 from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.metadata import OWN_PREFIX
@@ -235,7 +235,7 @@ class ChromaStore:
         self._embedder = fingerprint
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        chunks = listed("chunks", chunks)
+        chunks = as_list("chunks", chunks)
         checked = check_chunks(chunks, dimension=self._dimension)
         check_source(collection, source_file, chunks)
         with self._write() as chroma:

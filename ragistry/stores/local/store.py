@@ -38,7 +38,7 @@ from ragistry.types import (
     SourceInfo,
     Where,
 )
-from ragistry.utils.chunk_checks import CheckedChunks, check_chunks, check_source, listed
+from ragistry.utils.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
 from ragistry.utils.disk import is_full
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.text.languages import canonical_language
@@ -134,7 +134,7 @@ class LocalStore:
         return len(checked.ids)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        chunks = listed("chunks", chunks)
+        chunks = as_list("chunks", chunks)
         with self._database.write() if chunks else self._database.delete() as connection:
             head = self._head_to_write(connection, adds=bool(chunks))
             checked = check_chunks(chunks, dimension=head.dimension or None)

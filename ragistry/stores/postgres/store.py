@@ -39,7 +39,7 @@ from ragistry.types import (
     SourceInfo,
     Where,
 )
-from ragistry.utils.chunk_checks import check_chunks, check_source, listed
+from ragistry.utils.chunk_checks import as_list, check_chunks, check_source
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.text.languages import canonical_language
 from ragistry.utils.vectors import query_vector as unit_query
@@ -148,7 +148,7 @@ class PostgresStore:
         return result
 
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
-        chunks = listed("chunks", chunks)
+        chunks = as_list("chunks", chunks)
 
         def add(write: Transaction) -> int:
             self._check_own_embedder(write)
@@ -160,7 +160,7 @@ class PostgresStore:
         return self._write(add)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
-        chunks = listed("chunks", chunks)
+        chunks = as_list("chunks", chunks)
 
         def replace(write: Transaction) -> None:
             if chunks:

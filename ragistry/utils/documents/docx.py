@@ -26,9 +26,9 @@ from ragistry.utils.documents.word_processing import (
     format_number,
     is_page_number,
     link,
-    one_line,
     raised,
     table_markdown,
+    without_breaks,
     without_page_numbers,
 )
 
@@ -399,7 +399,7 @@ class _Paragraph(NamedTuple):
     @property
     def labelled(self) -> str:
         """The text in one line, after its number."""
-        return one_line(f"{self.label} {self.text}" if self.label and self.text else self.text)
+        return without_breaks(f"{self.label} {self.text}" if self.label and self.text else self.text)
 
 
 class _Reader:
@@ -549,7 +549,7 @@ class _Reader:
             if level and not self._kind:
                 self._emit(self._list.take())
                 number = f"{label} " if label not in ("", "-") else ""
-                self._emit(f"{'#' * min(level, 6)} {number}{one_line(text).lstrip(chr(92))}")
+                self._emit(f"{'#' * min(level, 6)} {number}{without_breaks(text).lstrip(chr(92))}")
             elif label:
                 self._list.add(depth, label, text)
             else:
@@ -607,7 +607,7 @@ class _Reader:
             elif tag in _INLINE_ONLY:
                 line = _Line()
                 self._inline([child], line)
-                yield one_line(finish_text(line.parts))
+                yield without_breaks(finish_text(line.parts))
             elif tag == W + "altChunk":
                 self._note_unread(child)
             elif tag not in _OMITTED and isinstance(tag, str):

@@ -18,7 +18,7 @@ from typing import Any
 from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.html_page import to_markdown
-from ragistry.utils.quoting import one_line
+from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered
 
 SHOWN = ("Subject", "From", "To", "Cc", "Date")
@@ -163,9 +163,11 @@ def _name(part: Any) -> str:
     if part.get_content_type() == "message/rfc822":
         inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else None
         subject = str(inner["Subject"] or "").strip() if inner is not None else ""
-        return one_line(part.get_filename() or subject or "message", LONGEST_NAME)
+        return visible_line(part.get_filename() or subject or "message", LONGEST_NAME)
     unnamed = {"text/plain": "part.txt", "text/html": "part.html"}
-    return one_line(part.get_filename() or unnamed.get(part.get_content_type(), part.get_content_type()), LONGEST_NAME)
+    return visible_line(
+        part.get_filename() or unnamed.get(part.get_content_type(), part.get_content_type()), LONGEST_NAME
+    )
 
 
 def _text(part: MIMEPart) -> str:
@@ -221,7 +223,7 @@ def _outlook(data: bytes, read_part: ReadPart, budget: _Budget) -> ReadDocument:
         raise UnreadableFileError(f"cannot be read ({type(error).__name__}: {error}); {REPAIR}") from error
     page = to_markdown(page).strip() if page else ""
     body = page if len(page.split()) > 1.5 * len(plain.split()) else plain.strip().replace("\r\n", "\n")
-    names = [one_line(one.file_name or "attachment", LONGEST_NAME) for one in attachments]
+    names = [visible_line(one.file_name or "attachment", LONGEST_NAME) for one in attachments]
     head = [f"**{name}**: {value}" for name, value in headers.items() if value]
     head += [f"**Attachments**: {_listed(names)}"] if names else []
     info = {"Title": headers["Subject"] or "", "Author": headers["From"] or "", "Created": headers["Date"] or ""}

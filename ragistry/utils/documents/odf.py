@@ -25,9 +25,9 @@ from ragistry.utils.documents.word_processing import (
     format_number,
     is_page_number,
     link,
-    one_line,
     raised,
     table_markdown,
+    without_breaks,
     without_page_numbers,
 )
 
@@ -372,7 +372,7 @@ class _Reader:
             self._list.add(*item, text)
         elif text:
             self._emit(self._list.take())
-            self._emit(f"{mark}{one_line(text).lstrip(chr(92))}" if mark else text)
+            self._emit(f"{mark}{without_breaks(text).lstrip(chr(92))}" if mark else text)
         for follower in after:
             self._emit(self._list.take())
             if isinstance(follower, Block):
@@ -492,7 +492,7 @@ class _Reader:
             tag = child.tag
             if tag in (TEXT + "p", TEXT + "h"):
                 text, after = self._paragraph(child)
-                yield one_line(text)
+                yield without_breaks(text)
                 yield from self._followers(after)
             elif tag == TEXT + "list":
                 for _, label, part in self._items(child):
@@ -504,7 +504,7 @@ class _Reader:
             elif tag in _INLINE:
                 line = _Line()
                 _INLINE[tag](self, child, line)
-                yield one_line(finish_text(line.parts))
+                yield without_breaks(finish_text(line.parts))
                 yield from self._followers(line.after)
             elif tag not in _OMITTED and tag not in _ABOUT_COMMENTS and not _is_hidden(child):
                 yield from self._pieces(child)

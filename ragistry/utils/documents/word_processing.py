@@ -48,7 +48,7 @@ _DIGITS = {
 }
 
 
-def one_line(text: str) -> str:
+def without_breaks(text: str) -> str:
     """Return the text with a blank for each line break."""
     return text.replace("\n", " ") if "\n" in text else text
 
@@ -60,7 +60,7 @@ def link(text: str, url: str) -> str:
         return text
     url = url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    return f"{head}[{one_line(bare)}]({url}){tail}"
+    return f"{head}[{without_breaks(bare)}]({url}){tail}"
 
 
 def table_markdown(rows: list[list[str]]) -> str:
@@ -68,7 +68,7 @@ def table_markdown(rows: list[list[str]]) -> str:
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
     used = [at for at in range(width) if any(at < len(row) and row[at] for row in rows)]
-    filled = [[one_line(row[at]).replace("|", "\\|") if at < len(row) else "" for at in used] for row in rows]
+    filled = [[without_breaks(row[at]).replace("|", "\\|") if at < len(row) else "" for at in used] for row in rows]
     return markdown_table(filled) if filled else ""
 
 
