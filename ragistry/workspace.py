@@ -66,14 +66,13 @@ def open_workspace(
             token_file = _token_file(folder_of(root, resolved.settings.data_dir))
         store = choose_store(store_entry(root, resolved))
     with problems.gather():
-        resources.own = {"generators": None, "rerankers": None}  # an invalid file: names are not checked
         resources.models = Models(read_models(root), ollama_host=ollama_host, token_file=token_file)
-        resources.own = {}
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources, keep_broken=True)
         if problems.lines:
             problems.lines += [line for lines in registry.mistakes.values() for line in lines]
     problems.report()
+    assert resources.models is not None  # else the file is a problem
     if existing and (said := missing(root, resolved.settings)):
         raise SourceNotFoundError(said)
     registry.searches_words = "text" in store.abilities
@@ -347,14 +346,14 @@ class Workspace(WorkspaceMethods):
 class _Resources(Mapping[str, Any]):
     """The resources of a workspace for techniques, each built on first use.
 
-    ``generator`` and ``reranker`` are for entries that name none. ``own``: parts that differ from those of the
-    workspace; None: no such part.
+    ``generator`` and ``reranker`` are for entries that name none. ``models``: None if models.yaml is invalid, so that
+    names of models are not checked. ``own``: parts that differ from those of the workspace; None: no such part.
     """
 
     names = ("store", "embedder", "library", "targets", "folder", "generators", "rerankers", "generator", "reranker")
 
     def __init__(self) -> None:
-        self.models = Models()
+        self.models: Models | None = None
         self.workspace: Workspace | None = None
         self.own: dict[str, Any] = {}
 
@@ -363,10 +362,10 @@ class _Resources(Mapping[str, Any]):
         if name in self.own:
             part = self.own[name]
         elif name in ("generators", "rerankers"):
-            return getattr(self.models, name)
+            part = None if self.models is None else getattr(self.models, name)
         elif name in ("generator", "reranker"):
-            by_name = getattr(self.models, f"{name}s")
-            part = None if by_name.default is None else by_name[by_name.default]
+            by_name = None if self.models is None else getattr(self.models, f"{name}s")
+            part = None if by_name is None or by_name.default is None else by_name[by_name.default]
         elif name in self.names:
             part = getattr(self.workspace, name)
         if part is None:  # no such part, or not configured
