@@ -152,12 +152,21 @@ class Parts:
         if isinstance(bases := body.get("bases"), list | tuple):
             body["bases"] = [self._name(base, f"{name}.bases[{number}]") for number, base in enumerate(bases)]
         if isinstance(steps := body.get("steps"), Mapping):
-            body["steps"] = {
-                step: {**part, "technique": self._name(part["technique"], f"{name}.{step}")}
-                if isinstance(part, Mapping) and "technique" in part
-                else part
-                for step, part in steps.items()
-            }
+            body["steps"] = {step: self._step(part, f"{name}.{step}") for step, part in steps.items()}
+
+    def _step(self, part: Any, name: str) -> Any:
+        if not isinstance(part, Mapping):
+            return part
+        if "technique" in part:
+            return {**part, "technique": self._name(part["technique"], name)}
+        if isinstance(node := part.get("node"), type):
+            if "<locals>" in node.__qualname__:
+                raise ConfigError(
+                    f"build: {name} is {node.__qualname__}, which only its function knows; define the class in a "
+                    "module or at the prompt, or use PipelineBuilder"
+                )
+            return {**part, "node": f"{node.__module__}:{node.__qualname__}"}
+        return part
 
     def _name(self, part: Any, name: str) -> Any:
         if isinstance(part, str):

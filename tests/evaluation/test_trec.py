@@ -51,6 +51,8 @@ def test_trec_eval_sees_ties_as_they_were_shown(tmp_path):
     assert read_run(tmp_path / "run.txt")["q"] == [("a", 2.5), ("b", 1.0), ("c", -0.25)], "scores that fall are kept"
     with refused(DatasetError):
         write_run({"q": [("a", 1.0), ("b", float("nan"))]}, tmp_path / "run.txt")
+    with refused(DatasetError, "run.txt"):
+        write_run("run.txt", {"q": [("a", 1.0)]})
 
 
 def test_qrels_with_white_space_of_any_kind_are_read_by_every_reader(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from pocketflow import Node
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, TechniqueError
@@ -16,7 +17,7 @@ from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.types import EmbeddedChunk
+from ragistry.types import Document, EmbeddedChunk
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, scored, traced
 from tests.techniques.plugins import Shout
@@ -87,6 +88,31 @@ def test_name_is_that_of_the_trace_and_can_be_used_again(workspace):
     assert (one.name, one.sets_top_k, two.technique.config.top_k) == ("mine", True, 2)
     step = PipelineBuilder().step("search", one, on=END).build()
     assert found(step) == ["backup.txt"]
+
+
+class Web(Node):
+    """Adds a page of the web."""
+
+    actions = frozenset({"default"})
+
+    def post(self, shared, prepared, done):
+        shared["documents"] = [Document("A page.", {}, score=1.0, id="web")]
+
+
+def test_step_may_be_a_node_by_its_class(workspace):
+    entry = {
+        "use": "pipeline",
+        "steps": {"search": {"technique": {"use": "naive", "min_score": 0.9}, "on": {"found": END, "empty": "web"}}},
+    }
+    entry["steps"]["web"] = {"node": Web}
+    assert ids(workspace.search("the population of Iceland", entry, "tea").documents) == ["web"]
+
+    class Local(Web):
+        pass
+
+    entry["steps"]["web"] = {"node": Local}
+    with refused(ConfigError, "built.web", "Local"):
+        workspace.build(entry)
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,10 @@ def write_run(run: Mapping[str, Sequence[tuple[str, float]]], path: str | Path, 
         tag: Name of the technique.
 
     Raises:
-        DatasetError: A score is not finite.
+        DatasetError: A score is not finite, or the first argument is not a run.
     """
+    if not isinstance(run, Mapping):
+        raise DatasetError(f"{run!r:.80} is not a run; call write_run(run, path) with `comparison.runs[name]`")
     rows = (
         f"{_escaped(query)} Q0 {_escaped(document)} {rank} {score:.9g} {_escaped(tag)}"
         for query, hits in run.items()
