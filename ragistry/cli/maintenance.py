@@ -30,7 +30,7 @@ def verify(
     Sources with text that could not be extracted are listed too. PDFs are read with both engines, for at most a minute,
     and those that lack words are listed.
     """
-    from ragistry.library.ingest.second_look import SECONDS, SecondLook, compare_pdfs
+    from ragistry.library.ingest.pdf_comparison import SECONDS, PdfComparison, compare_pdfs
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -38,7 +38,7 @@ def verify(
         if not as_json:
             _print(problems or ["no problems found"])
         sources = [] if problems else opened.store.sources()
-        looked = compare_pdfs(sources, opened.reading) if sources else SecondLook([], 0, 0)
+        looked = compare_pdfs(sources, opened.reading) if sources else PdfComparison([], 0, 0)
     incomplete = [(info, info.lost) for info in sources if info.lost] + looked.incomplete
     if as_json:
         rows = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore
 from typing import Annotated
 from urllib.parse import urlencode
@@ -14,12 +16,17 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from ragistry.errors import RagistryError, SourceNotFoundError
 from ragistry.types import Document
+from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.documents.formats import TEXT_EXTS
+from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.web.app_state import AppState
-from ragistry.web.page_image import render
 
 AT_ONCE = BoundedSemaphore(2)
-"""Limits the number of pages that are rendered at the same time."""
+"""Limits the number of pages that are drawn at the same time."""
+SECONDS = 20.0
+"""Maximum time to draw a page."""
+MARKS = 20
+"""Maximum number of marked words."""
 KEEP = {"cache-control": "private, max-age=3600"}
 NOTHING_RUNS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 
@@ -44,7 +51,7 @@ def register(state: AppState) -> None:
             if path.suffix.lower() != ".pdf":
                 raise SourceNotFoundError(f"{source!r} is not a PDF and has no pages; open the file instead")
             with AT_ONCE:
-                image = render(path, page, mark or [], state.workspace.reading.limits)
+                image = _draw(path, page, mark or [], state.workspace.reading.limits)
         except RagistryError as error:
             return PlainTextResponse(str(error), 404)
         return Response(image, media_type="image/png", headers=KEEP)
@@ -77,6 +84,17 @@ def image_address(document: Document, page: int, marks: list[str]) -> str:
     get = document.metadata.get
     query = _source_query(document) | {"page": page, "mark": marks, "v": str(get("source_hash"))[:12]}
     return "/page-image?" + urlencode(query, doseq=True)
+
+
+def _draw(path: Path, page: int, marks: list[str], limits: ExtractLimits) -> bytes:
+    """Draw a page, counted from 1, as PNG. A worker draws, so that a file that hangs or crashes harms nothing else."""
+    limits = replace(limits, seconds=min(limits.seconds, SECONDS))
+    with TemporaryDirectory(prefix="ragistry-") as folder:
+        image = Path(folder, "page.png")
+        read_in_worker(
+            str(path), "draw", limits, "open the file instead", page=page, image=str(image), marks=marks[:MARKS]
+        )
+        return image.read_bytes()
 
 
 def _source_query(document: Document) -> dict[str, object]:

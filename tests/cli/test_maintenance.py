@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from ragistry.library.ingest import second_look
+from ragistry.library.ingest import pdf_comparison
 from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
@@ -61,7 +61,7 @@ def test_pdf_of_which_the_other_engine_reads_more_is_listed(
     found = ragistry("verify", "--json").json
     assert [row["source_file"] for row in found["incomplete"]] == ["tea.pdf"]
     assert found["pdfs"] == {"compared": 2, "not_compared": 0}
-    monkeypatch.setattr(second_look, "SECONDS", 0)
+    monkeypatch.setattr(pdf_comparison, "SECONDS", 0)
     check_message(ragistry("verify").err, "3 ")
 
 

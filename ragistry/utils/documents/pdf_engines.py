@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from math import pi
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragistry.utils.documents.blocks import UnreadableFileError
@@ -62,11 +61,6 @@ DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
 
 BROKEN = "\ufffe"
 """The character with which pdfium marks a hyphen and the line end after it."""
-
-OCR_SCALE = 300 / 72
-"""Of an image that is read by OCR: 300 dots an inch."""
-LONGEST_SIDE = 6_000
-"""Pixels of such an image."""
 
 
 def open_with_pypdfium2(data: bytes) -> Pdf:
@@ -252,20 +246,6 @@ def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
                 pictured.append(index + 1)
             page.close()
     return pictured, document.get_formtype() in (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
-
-
-def draw(data: bytes, index: int, path: str) -> None:
-    """Write a page as a gray image (PGM), as large as OCR wants it."""
-    import pypdfium2
-
-    page = pypdfium2.PdfDocument(data)[index]
-    scale = min(OCR_SCALE, LONGEST_SIDE / max(page.get_size()))
-    bitmap = page.render(scale=scale, grayscale=True)
-    width, height, stride, pixels = bitmap.width, bitmap.height, bitmap.stride, memoryview(bitmap.buffer).cast("B")
-    with Path(path).open("wb") as image:
-        image.write(b"P5 %d %d 255\n" % (width, height))
-        for row in range(height):
-            image.write(pixels[row * stride : row * stride + width])
 
 
 def open_with_pypdf(data: bytes) -> Pdf:

@@ -3,9 +3,9 @@
 ``python -m ragistry.utils.documents.reader_worker`` answers each line of JSON on its standard input with one line on
 its standard output. A request is ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}``. For a PDF
 the answer is the result of `pdf_reader.read`, for the engine ``office`` that of `blocks.answer_of`, and for ``tex``
-``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``compare`` gives
-the result of `pdf_reader.compare` for the engine ``first``; ``draw`` writes the ``image`` of a ``page``. Any answer may
-be ``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
+``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``compare`` gives the result
+of `pdf_reader.compare` for the engine ``first``; ``draw`` writes the ``image`` of a ``page``, gray or with ``marks``.
+Any answer may be ``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
 
 The process ends when its standard input ends, even in the middle of a file, and at the latest `GRACE` after the time
 limit, because a library may not let other threads run.
@@ -27,7 +27,7 @@ from ragistry.utils.documents import pdf_reader
 from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of
 from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import read_at_most
-from ragistry.utils.documents.pdf_engines import ENGINES, draw
+from ragistry.utils.documents.pdf_engines import ENGINES
 from ragistry.utils.documents.tex import read_tex
 
 OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
@@ -68,7 +68,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         if len(data) > request["bytes"]:  # it grows
             return {"error": f"has more than {request['bytes']:,} bytes, the limit; raise limits.megabytes"}
         if request["engine"] == DRAW:
-            draw(data, request["page"] - 1, request["image"])
+            _draw(data, request)
             return {"drawn": request["image"]}
         return _found(data, request) | {"digest": sha256(data).hexdigest()}
     except UnreadableFileError as refusal:
@@ -83,6 +83,15 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return _needs_memory(request)
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
+
+
+def _draw(data: bytes, request: dict[str, Any]) -> None:
+    from ragistry.utils.documents.pdf_images import draw_gray, draw_marked
+
+    if "marks" in request:
+        draw_marked(data, request["page"] - 1, request["image"], request["marks"])
+    else:
+        draw_gray(data, request["page"] - 1, request["image"])
 
 
 def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:

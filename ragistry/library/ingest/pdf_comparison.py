@@ -16,7 +16,7 @@ SECONDS = 60.0
 """No further PDF is compared after that time; the second engine is about ten times as slow as the first."""
 
 
-class SecondLook(NamedTuple):
+class PdfComparison(NamedTuple):
     """The result of a comparison.
 
     Attributes:
@@ -30,7 +30,7 @@ class SecondLook(NamedTuple):
     left: int
 
 
-def compare_pdfs(sources: Sequence[SourceInfo], reading: ReadOptions) -> SecondLook:
+def compare_pdfs(sources: Sequence[SourceInfo], reading: ReadOptions) -> PdfComparison:
     """Compare the PDFs whose files are unchanged, the last ingested ones first.
 
     Args:
@@ -43,7 +43,7 @@ def compare_pdfs(sources: Sequence[SourceInfo], reading: ReadOptions) -> SecondL
     compared = 0
     for number, info in enumerate(sorted(pdfs, key=lambda info: -info.ingested_at)):
         if time.monotonic() > end:
-            return SecondLook(incomplete, compared, len(pdfs) - number)
+            return PdfComparison(incomplete, compared, len(pdfs) - number)
         try:
             digest, line = compare_engines(info.source_path, reading.pdf_engine, reading.limits)
         except (ExtractionError, OSError):
@@ -52,4 +52,4 @@ def compare_pdfs(sources: Sequence[SourceInfo], reading: ReadOptions) -> SecondL
             compared += 1
             if line:
                 incomplete.append((info, line))
-    return SecondLook(incomplete, compared, 0)
+    return PdfComparison(incomplete, compared, 0)
