@@ -193,7 +193,10 @@ def _named(techniques: Any) -> dict[str, Any]:
         named = {name: unbuilt(one) for name, one in techniques.items()}
         named |= {name: None for name, one in named.items() if isinstance(one, str) and one == name}
     else:
-        named = dict.fromkeys([techniques] if isinstance(techniques, str) else techniques)
+        names = [techniques] if isinstance(techniques, str) else list(techniques)
+        if unnamed := [one for one in names if not isinstance(one, str)]:
+            raise EvaluationError(f"{unnamed[0]!r:.80} has no name; name each technique: {{'mine': …, 'bm25': 'bm25'}}")
+        named = dict.fromkeys(names)
     wrong = [name for name in named if not isinstance(name, str) or not name.strip()]
     if wrong:
         raise EvaluationError(f"the name of a technique is {wrong[0]!r:.80}; it must be text and not empty")

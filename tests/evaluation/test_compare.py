@@ -345,6 +345,7 @@ def test_ids_that_begin_with_the_name_of_the_set_are_told_apart(workspace, tmp_p
         ({"dataset": {"a": 1}}, "{'a': 1}"), ({"tune_on": 1.5}, "1.5"), ({"timing_repeats": -1}, "-1"),
         ({"chunk_size": "big"}, "'big'"), ({"record": "a", "replay": "b"}, "replay"), ({"seed": -1}, "-1"),
         ({"runs": __file__}, "test_compare.py"), ({"record": Path(__file__).parent}, "evaluation"),
+        ({"techniques": [{"use": "bm25"}]}, "'mine'"), ({"techniques": [Answers(first)]}, "'mine'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_refused(workspace, arguments, value):

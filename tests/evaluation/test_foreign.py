@@ -262,13 +262,29 @@ def test_id_of_a_document_may_be_named_or_computed():
     assert [one.metadata["source_file"] for one in (*named, *computed)] == ["https://example.org/d1", "d1"]
 
 
-@pytest.mark.parametrize("value", [5, dict, SimpleNamespace(search=len), "example.org/search"])
-def test_what_cannot_retrieve_is_refused(value):
-    with refused(ConfigError, "invoke"):
+async def later(query):
+    return []
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (5, "invoke"), (dict, "invoke"), (SimpleNamespace(search=len), "invoke"), ("example.org/search", "invoke"),
+        (lambda query, index: [], "index"), (lambda: [], "too many"), (later, "coroutine"),
+    ],
+)  # fmt: skip
+def test_what_cannot_retrieve_is_refused(value, named):
+    with refused(ConfigError, named):
         as_technique(value)
 
 
-@pytest.mark.parametrize("found", [{"hits": []}, [{"score": 1.0}], ["d0"], "d0", None])
+def test_id_zero_is_an_id():
+    assert as_technique(lambda query: [{"docid": 0}]).retrieve("q")[0].metadata["source_file"] == "0"
+
+
+@pytest.mark.parametrize(
+    "found", [{"hits": []}, {"documents": None}, [{"score": 1.0}], [{"id": "d0", "score": "high"}], ["d0"], "d0", None]
+)
 def test_what_is_no_document_is_an_error(found):
     with refused(TechniqueError):
         as_technique(lambda query: found).retrieve("q")

@@ -117,7 +117,18 @@ def _call(retriever: Any, api_key: str | None) -> Call:
         if callable(method := getattr(retriever, name, None)):
             return lambda query, _: method(query)
     if callable(retriever) and not isinstance(retriever, type):
-        if "top_k" in inspect.signature(retriever).parameters:
+        name, takes_top_k = getattr(retriever, "__qualname__", repr(retriever)), False
+        try:
+            signature = inspect.signature(retriever)
+            takes_top_k = "top_k" in signature.parameters
+            signature.bind("query", **({"top_k": 1} if takes_top_k else {}))
+        except TypeError as error:
+            raise ConfigError(f"{name}{signature}: {error}; write a function of a query") from error
+        except ValueError:  # a function in C without a signature
+            pass
+        if inspect.iscoroutinefunction(retriever):
+            raise ConfigError(f"{name} is a coroutine function; write a function that returns its result")
+        if takes_top_k:
             return lambda query, top_k: retriever(query, top_k=top_k)
         return lambda query, _: retriever(query)
     raise ConfigError(
@@ -164,11 +175,11 @@ class ForeignTechnique:
         documents = _listed(self._call(query, top_k))
         scores = [_field(one, "score") for one in documents]
         in_order = any(score is None for score in scores)
-        made = [
-            self._document(one, 1 / rank if in_order else float(score))
-            for rank, (one, score) in enumerate(zip(documents, scores, strict=True), 1)
-        ]
-        return ranked(made)[:top_k]
+        try:
+            values = [1 / rank if in_order else float(score) for rank, score in enumerate(scores, 1)]
+        except (TypeError, ValueError) as error:
+            raise TechniqueError(f"the retriever returned a score that is no number: {error}") from error
+        return ranked(map(self._document, documents, values))[:top_k]
 
     def _document(self, one: Any, score: float) -> Document:
         inner = _field(one, "node")  # of LlamaIndex
@@ -180,9 +191,9 @@ class ForeignTechnique:
             name = metadata.get(self._id, "")
         else:
             places = ((place, key) for place in (metadata, one) for key in IDS)
-            name = next((found for place, key in places if (found := _field(place, key))), "")
+            name = next((found for place, key in places if (found := _field(place, key)) not in (None, "")), "")
         text = next((found for key in TEXTS if isinstance(found := _field(one, key), str)), "")
-        if not name and not text:
+        if name == "" and not text:
             raise TechniqueError(
                 f"the retriever returned {one!r:.80}; a document needs an id ({', '.join(IDS)}), or say which with id="
             )
@@ -197,7 +208,8 @@ def _listed(found: Any) -> list[Any]:
         if (inner := _field(found, name)) is not None:
             return list(inner)
     if isinstance(found, Mapping):
-        raise TechniqueError(f"the retriever returned a mapping with {', '.join(map(str, found))}; it needs documents")
+        said = ", ".join(f"{key}: {value!r:.40}" for key, value in found.items())
+        raise TechniqueError(f"the retriever returned a mapping of {said}; it needs a list of documents")
     if not isinstance(found, Iterable) or isinstance(found, str):
         raise TechniqueError(f"the retriever returned {found!r:.80}; it needs a list of documents")
     return list(found)
