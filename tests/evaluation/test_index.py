@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 from ragistry.errors import EmbeddingGenerationError
+from ragistry.evaluation import compare
+from ragistry.evaluation.data.library import library_sources
+from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.systems.index import CARD, Corpus, open_index
 from ragistry.evaluation.systems.kept import KeptVectors, kept
 from ragistry.evaluation.systems.variants import Chunking
@@ -134,3 +137,14 @@ def test_chunks_have_the_metadata_of_an_ingest(vectors, tmp_path):
     assert {chunk.metadata["title"] for chunk in chunks} == {"tea"}
     assert all(chunk.metadata["token_count"] > 0 < chunk.metadata["ingested_at"] for chunk in chunks)
     assert index.cost.embed_seconds > 0 < index.cost.write_seconds
+
+
+@pytest.mark.parametrize("workspace", ["local", "postgres", "chroma"], indirect=True)
+def test_vectors_come_from_the_library_in_every_store(workspace, tmp_path):
+    for name in ("tea", "rain", "soil"):
+        text = f"# About {name}\n\nA page about {name}.\n\n## How {name} behaves in wet seasons\n\nIt changes.\n"
+        workspace.library.ingest_text(text, f"{name}.md", "notes")
+    sources = library_sources(workspace)
+    made = make_testset("made", sources, known_items(sources), limit=1).dataset
+    [index] = compare("naive", made, workspace=workspace, cache=tmp_path / "cache").indexes.values()
+    assert (index.as_in_library, index.from_library) == (3, index.chunks - 1)

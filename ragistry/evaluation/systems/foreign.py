@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from ragistry.errors import ConfigError, TechniqueError, UnsupportedError
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
-from ragistry.models.http import JsonClient
 from ragistry.types import Document, SearchRequest, Where, ranked
 
 TEXTS, METADATA = ("content", "page_content", "text"), ("metadata", "meta")
@@ -138,6 +137,8 @@ def _call(retriever: Any, api_key: str | None) -> Call:
 
 
 def _endpoint(url: str, api_key: str | None) -> Call:
+    from ragistry.models.http import JsonClient  # not at the top: without an endpoint, httpx is not needed
+
     parts = urlsplit(url)
     server = f"{parts.scheme}://{parts.netloc}"
     client = JsonClient(server, server="The search endpoint", api_key=api_key)
