@@ -64,7 +64,7 @@ def compare(
         typer.Option(
             "--chunk-size",
             help="document, 500, or 500/75 (default with --queries: the library as it is; for sets of `testset make`: "
-            "the settings of the workspace; for other sets: document).",
+            "the chunks of the library without the words of the queries; for other sets: document).",
         ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set to use.")] = "test",

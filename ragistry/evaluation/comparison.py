@@ -85,8 +85,9 @@ def compare(
             ``chunk_size`` the chunks.
         chunk_size: ``"document"`` (each is one chunk, as in published results), a number of characters, ``"500/75"``,
             or ``"library"``, which searches the workspace of a `read_library` as it is. By default a synthetic test
-            set, or one whose answers are spans, is cut with the settings of the workspace; for any other set the
-            default is ``"document"``.
+            set has the chunks of the library that it was made from, without the words of its queries. Its other
+            documents, and a set whose answers are spans, are cut with the settings of the workspace; for any other set
+            the default is ``"document"``.
         depth: Number of documents of a ranking, 1 to 1,000.
         drop_query: Remove the result whose id is the query's.
         seed: Seed of all random choices.
