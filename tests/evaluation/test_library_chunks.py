@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_chunks_are_those_of_the_library_without_the_words_of_the_queries(worksp
         assert joined.split() == made.texts[name].split()
         assert [chunk.metadata["chunk_index"] for chunk in chunks] == list(range(len(chunks)))
         for chunk, whole in zip(chunks, searched, strict=True):
-            told = [whole, *(str(chunk.metadata.get(key, "")) for key in ("title", "section", "heading_context"))]
+            told = [whole, *map(str, chunk.metadata.values())]
             assert not any(contains_words(query, text) for query in asked[name] for text in told)
             assert not {"description", "tags", "source_path", "places"} & chunk.metadata.keys()
 
@@ -84,6 +85,21 @@ def test_document_that_differs_from_the_library_is_cut_anew(workspace, made, tmp
         assert list(found) == (["plain/notes.txt"] if change == "joined otherwise" else [])
         [index] = compare("bm25", made, workspace=other, cache=tmp_path / "cache").indexes.values()
         assert (index.documents, index.as_in_library) == (len(made.corpus), len(found))
+
+
+def test_names_of_places_do_not_give_a_query_away(workspace, made):
+    document = next(one for one in made.corpus if one.id == "plain/notes.txt")
+    grades, how = {"q": {document.id: 1}}, {"q": {"kind": "heading"}}
+    query = Dataset("m", [document], {"q": "Steeping sencha"}, grades, synthetic=how)
+    with pytest.MonkeyPatch.context() as patch:
+        scan = workspace.store.scan
+        named = {"chapter": "Steeping sencha well", "sheet": "Teas", "heading_context": "Steeping > Sencha"}
+        patch.setattr(
+            workspace.store, "scan", lambda: (replace(one, metadata={**one.metadata, **named}) for one in scan())
+        )
+        [chunks] = library_chunks(query, workspace.store).values()
+    assert {(chunk.metadata.get("chapter"), chunk.metadata.get("sheet")) for chunk in chunks} == {(None, "Teas")}
+    assert not any("Sencha" in str(chunk.metadata.get("heading_context")) for chunk in chunks)
 
 
 def test_set_of_another_origin_has_no_chunks_of_the_library(workspace, made):

@@ -22,7 +22,8 @@ from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEA
 from ragistry.utils.joined import Span, joined_text, spans
 from ragistry.utils.places import KEYS
 
-HEADINGS = ("title", "section")
+HEADINGS = ("title", "section", "chapter", "sheet", "part")
+"""Metadata with names that may be queries, besides ``heading_context``."""
 CHUNK_KEYS = frozenset(
     {
         *(*HEADINGS, *KEYS, BREADCRUMB, TABLE_HEADER, SENTENCE_BEFORE, SENTENCE_AFTER),
