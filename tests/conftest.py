@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +23,10 @@ pytest_plugins = ["tests.leaks", "tests.messages", "tests.signals", "tests.skips
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("RAGISTRY_DATA", ROOT.parent / "shared" / "data"))
 Corpus = Callable[..., Path]
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 * 2**30:
+    # Stores force each write to the disk, and waiting for that takes as long as the tests themselves.
+    os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 _FULL = bool(os.environ.get("RAGISTRY_FULL"))
 
 
