@@ -21,10 +21,10 @@ demo: install  ## search example documents and compare two techniques on them
 	$(BIN)/ragistry demo
 
 test: dev  ## every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 smoke: dev  ## some quick tests of every part
-	$(BIN)/python -m pytest -n auto -m smoke
+	$(BIN)/python -m pytest -n auto --dist worksteal -m smoke
 
 check: wheel lint test  ## all that decides whether a change lands
 
@@ -50,7 +50,7 @@ docs: dev  ## the site, into build/
 
 bench: dev  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	RAGISTRY_FULL=1 $(BIN)/python -m pytest -n auto
+	RAGISTRY_FULL=1 $(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/python -m benchmarks $(BENCH)
 
 constraints: dev  ## write down the versions that are installed now, and check that the newest Python has wheels for them
