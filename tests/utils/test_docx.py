@@ -501,15 +501,15 @@ def test_entities_and_addresses_open_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("referred", [True, False])
-def test_fifty_thousand_comments_take_seconds(referred: bool) -> None:
-    many, tag = range(50_000), "commentReference" if referred else "bookmarkStart"
+def test_twenty_thousand_comments_take_seconds(referred: bool) -> None:
+    many, tag = range(20_000), "commentReference" if referred else "bookmarkStart"
     body = "".join(f'<w:p>{run(f"Text {at}")}<w:r><w:{tag} w:id="{at}"/></w:r></w:p>' for at in many)
     xml = "".join(f'<w:comment w:id="{at}" w:author="A">{paragraph(run(f"why {at}"))}</w:comment>' for at in many)
     data = word_file(body, {"comments.xml": ("comments", part("comments", xml))})
     start = time.process_time()
     document = read(data, ".docx")
-    assert time.process_time() - start < 30
-    assert (len(document.blocks), document.lost) == (100_000, {})
+    assert time.process_time() - start < 5
+    assert (len(document.blocks), document.lost) == (40_000, {})
 
 
 def test_deep_nesting_is_refused_or_read() -> None:

@@ -273,12 +273,12 @@ def test_the_second_look_counts_the_words_of_each_kind(kind: str, monkeypatch: p
     assert read(KINDS[kind](), ".odt").lost == {kind: words}
 
 
-def test_fifty_thousand_comments_take_seconds() -> None:
-    body = "".join(p(f"Text {at}<office:annotation>{p(f'why {at}')}</office:annotation>") for at in range(50_000))
+def test_twenty_thousand_comments_take_seconds() -> None:
+    body = "".join(p(f"Text {at}<office:annotation>{p(f'why {at}')}</office:annotation>") for at in range(20_000))
     start = time.process_time()
     document = read(odf_file(body), ".odt")
-    assert time.process_time() - start < 30
-    assert (len(document.blocks), document.lost) == (100_000, {})
+    assert time.process_time() - start < 5
+    assert (len(document.blocks), document.lost) == (40_000, {})
 
 
 def test_deleted_and_hidden_text_is_left_out() -> None:
