@@ -193,7 +193,10 @@ def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
     assert result.runs["words"] == result.runs["same"] == result.runs["bm25"]
     again = compare(compared, dataset, ["RR@10"], grid={"entry.top_k": [1, 3]}, **options)
     assert list(again.provenance["asking"]["never_resumed"]) == ["own model"]
-    for name, wrong in {"bm25": "naive", "words": "bm52", "mine": {"use": "hybrid"}, "four": 4}.items():
+    named = compare({"bm25": {"use": Shout, "base": "bm25"}, "hybrid": ENTRY, "words": "bm25"}, dataset, **options)
+    assert named.failures == {}, "a name of the file may be that of another entry"
+    assert named.runs["bm25"] == named.runs["words"]
+    for name, wrong in {"words": "bm52", "mine": {"use": "hybrid"}, "four": 4}.items():
         with refused(RagistryError):
             compare({name: wrong}, dataset, **options)
 

@@ -88,10 +88,13 @@ def build_systems(
         if not isinstance(workspace, Workspace):
             workspace = stack.enter_context(open_workspace(workspace or "."))
         n_results = workspace.settings.n_results
-        variants = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
+        known, names = with_given_entries(workspace.registry, given)
+        given = {names.get(name, name): None if is_entry(one) else one for name, one in given.items()}
+        variants = [
+            replace(one, technique=names.get(one.technique, one.technique), chunking=_settled(one.chunking, workspace))
+            for one in variants
+        ]
         made = [one for one in variants if not is_ready(given[one.technique])]
-        known = with_given_entries(workspace.registry, given)
-        given = {name: None if is_entry(one) else one for name, one in given.items()}
         file, checked, parts = checked_entries(known, made, given)
         plain = TechniqueRegistry(file, checked, {}, parts)
         wanted = {one.name: _wanted(plain, one, given[one.technique]) for one in made}

@@ -89,17 +89,25 @@ def _unbuilt_parts(value: Any) -> Any:
     return [_unbuilt_parts(one) for one in value] if isinstance(value, list | tuple) else unbuilt(value)
 
 
-def with_given_entries(registry: TechniqueRegistry, given: Mapping[str, Any]) -> TechniqueRegistry:
-    """Return the registry with the entries of a program.
+def with_given_entries(
+    registry: TechniqueRegistry, given: Mapping[str, Any]
+) -> tuple[TechniqueRegistry, dict[str, str]]:
+    """Add the entries of a program to a registry.
 
-    A name is an entry of techniques.yaml under another name. Raises the errors of `TechniqueRegistry.build`.
+    A name given as a value is that entry of techniques.yaml under another name.
+
+    Returns:
+        The registry, and the name in it for each of these entries: one of techniques.yaml keeps its name.
+
+    Raises the errors of `TechniqueRegistry.build`.
     """
-    entries = {name: one for name, one in given.items() if is_entry(one)}
-    for name, one in entries.items():
-        if isinstance(one, str):
-            entry = registry.entry(one)
-            entries[name] = {"use": entry.use, **(registry.file.data["techniques"][one] or {})}
-    return registry.extended(entries) if entries else registry
+    of_file: Mapping[str, Any] = registry.file.data["techniques"]
+    entries, names = {}, {}
+    for name, one in given.items():
+        if is_entry(one):
+            names[name] = own = f"{name} of the program" if name in of_file else name
+            entries[own] = one if not isinstance(one, str) else {"use": registry.entry(one).use, **(of_file[one] or {})}
+    return (registry.extended(entries) if entries else registry), names
 
 
 def is_ready(given: Any) -> bool:
