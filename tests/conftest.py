@@ -24,7 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("RAGISTRY_DATA", ROOT.parent / "shared" / "data"))
 Corpus = Callable[..., Path]
 MEMORY = Path("/dev/shm")
-if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 * 2**30:
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > 4 * 2**30
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC  # some tests start programs that they write
+):
     # Stores force each write to the disk, and waiting for that takes as long as the tests themselves.
     os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 _FULL = bool(os.environ.get("RAGISTRY_FULL"))
