@@ -31,9 +31,9 @@ SCANNED = 50_000
 """Number of chunks that are read from a store that does not search words."""
 FEW_WORDS = 8
 """Number of words beside the phrases up to which all passages with a phrase come before the others. A longer query is a
-text that quotes something: there, only the first `REORDERED` results are put in this order, because on the shared sets
-the quoted titles of such queries lead away from what is asked."""
-REORDERED = 10
+text that quotes something: there, one passage with the phrases comes first, the best of the first `CONSIDERED` results.
+On the shared sets, the others with a quoted title are often not about what is asked."""
+CONSIDERED = 10
 SHOWN, SHOWN_PHRASES = 60, 3
 """Number of characters of a phrase, and of phrases, in a message."""
 _within_router: ContextVar[bool] = ContextVar("ragistry_within_router", default=False)
@@ -147,9 +147,12 @@ class PhraseSearch:
     ) -> list[Document]:
         known = {document.id for document in first}
         documents = [*first, *(document for document in rest if document.id not in known)]
-        end = len(documents) if parsed.words_beside <= FEW_WORDS else REORDERED
-        ordered = sorted(documents[:end], key=lambda document: -self._held(document, parsed))
-        return _falling([*ordered, *documents[end:]])
+        if parsed.words_beside <= FEW_WORDS:
+            return _falling(sorted(documents, key=lambda document: -self._held(document, parsed)))
+        held = [self._held(document, parsed) for document in documents[:CONSIDERED]]
+        if any(held):
+            documents.insert(0, documents.pop(held.index(max(held))))
+        return _falling(documents)
 
     def _held(self, document: Document, parsed: ParsedQuery) -> int:
         return count_held(parsed.phrases, document.content, chunk_language(document.metadata, self._language))
