@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -66,12 +67,16 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _model() -> Iterator[None]:
-    """Keep the embedding model, which otherwise every workspace of a test would load again."""
-    from ragistry.models.minilm import shared_session
+    """Keep the embedding model, its tokenizer and the planes of sketches, which each workspace would make again."""
+    from ragistry.models import minilm
+    from ragistry.stores.local import vectors
 
-    kept = shared_session()
-    yield
-    del kept
+    with pytest.MonkeyPatch.context() as patched:
+        for module, name in ((minilm, "load_tokenizer"), (vectors, "planes_of")):
+            patched.setattr(module, name, cache(getattr(module, name)))
+        kept = minilm.shared_session()
+        yield
+        del kept
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -34,7 +35,7 @@ _REPLACED = [
     (re.compile(f"'?{re.escape(sys.executable)}'?"), "<python>"),  # a path with a space is quoted
     (re.compile(re.escape(str(ROOT))), "<project>"),
     (re.compile(r"/[^\s'\"]*?pytest-of-[^/\s]+/pytest-\d+(/popen-gw\d+)?/[^/\s'\"`,;:)]+"), "<tmp>"),
-    (re.compile(r"(/dev/shm|/tmp)/[\w.-]+"), "<tmp>"),
+    (re.compile(rf"({re.escape(tempfile.gettempdir())}|/dev/shm|/tmp)/[\w.-]+"), "<tmp>"),
     (re.compile(r"(127\.0\.0\.\d+|localhost|\[::1\]):\d{4,5}\b"), r"\1:<port>"),
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "<hash>"),
 ]

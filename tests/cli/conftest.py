@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from ragistry.cli import main
 from ragistry.models import minilm
-from ragistry.stores.local import vectors
 from ragistry.types import Role
 from tests.conftest import Corpus
 from tests.messages import check_message
@@ -62,16 +61,7 @@ class Done:
 
 
 Run = Callable[..., Done]
-KEPT = [
-    (module, name, cache(getattr(module, name)))
-    for module, name in (
-        (typer.main, "get_command"),
-        (minilm, "shared_session"),
-        (minilm, "load_tokenizer"),
-        (vectors, "planes_of"),
-    )
-]
-"""What each process makes once and then keeps, although a command drops it: the commands, the model, the planes."""
+_get_command = cache(typer.main.get_command)
 _embed = minilm.MiniLMEmbedder.embed
 _known: dict[str, NDArray[np.float32]] = {}
 
@@ -89,8 +79,7 @@ def embed_once(self: minilm.MiniLMEmbedder, texts: Sequence[str], *, role: Role 
 def ragistry(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run a command in the folder ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
-    for module, name, kept in KEPT:
-        monkeypatch.setattr(module, name, kept)
+    monkeypatch.setattr(typer.main, "get_command", _get_command)  # each process makes it once
     monkeypatch.setattr(minilm.MiniLMEmbedder, "embed", embed_once)
 
     def run(*words: object) -> Done:
