@@ -16,6 +16,9 @@ from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
+from ragistry.utils.breadcrumb import searched_text
+from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.utils.text.languages import chunk_language
 
 COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of its copies, and their sources."""
@@ -32,9 +35,10 @@ class DistinctTechnique:
     """Folds copies and versions of one text: returns the newest, and names the others in its metadata.
 
     Broder, "On the Resemblance and Containment of Documents", 1997. Two passages are copies if they share at least
-    ``similarity`` of the shingles of the shorter one, and one is at most twice as long as the other. The newest by
-    ``modified`` takes the place and the score of the best. ``copies`` in its metadata is the number of the others, and
-    ``copy_places`` lists their sources.
+    ``similarity`` of the shingles of the shorter one, and one is at most twice as long as the other. They stay apart if
+    their titles differ by more than numbers and added words, or if a word of the query is only in one: a newer version
+    without the answer does not replace the one that has it. The newest by ``modified`` takes the place and the score of
+    the best. ``copies`` in its metadata is the number of the others, and ``copy_places`` lists their sources.
     """
 
     class Config(TechniqueConfig):
@@ -52,12 +56,12 @@ class DistinctTechnique:
         candidates = self.base.retrieve(query, top_k=min(TOP_K_LIMIT, max(2 * wanted, self.config.fetch)), where=where)
         with stage("fold") as this:
             this.documents_in = len(candidates)
-            folded = ranked(_folded(family) for family in families(candidates, self.config.similarity))[:wanted]
+            folded = ranked(map(_folded, families(candidates, self.config.similarity, query)))[:wanted]
             this.documents_out = len(folded)
         return folded
 
 
-def families(documents: Sequence[Document], similarity: float) -> list[list[Document]]:
+def families(documents: Sequence[Document], similarity: float, query: str) -> list[list[Document]]:
     """Group copies, in the order of the best document of each group.
 
     A document joins the group with which its text shares most, compared with the group's best document.
@@ -68,15 +72,38 @@ def families(documents: Sequence[Document], similarity: float) -> list[list[Docu
     for document in documents:
         shingles = shingles_of(document.content)
         shared = Counter(group for shingle in shingles for group in heads.get(shingle, ()))
-        group, count = max(shared.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
-        if count and are_copies(count, len(shingles), sizes[group], similarity):
-            found[group].append(document)
-            continue
-        for shingle in shingles:
-            heads.setdefault(shingle, []).append(len(found))
-        found.append([document])
-        sizes.append(len(shingles))
+        for group, count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
+            if not are_copies(count, len(shingles), sizes[group], similarity):
+                continue
+            if _have_one_title(document, found[group][0]) and _answer_alike(document, found[group][0], query):
+                found[group].append(document)
+                break
+        else:
+            for shingle in shingles:
+                heads.setdefault(shingle, []).append(len(found))
+            found.append([document])
+            sizes.append(len(shingles))
     return found
+
+
+def _have_one_title(one: Document, other: Document) -> bool:
+    """Return whether one title has the words of the other: "Lease" and "Lease 2025 (draft)"; also if one is missing."""
+    titles = [
+        {word for word in _WORD.findall(str(document.metadata.get("title") or "").casefold()) if not word.isdigit()}
+        for document in (one, other)
+    ]
+    return titles[0] <= titles[1] or titles[1] <= titles[0]
+
+
+def _answer_alike(one: Document, other: Document, query: str) -> bool:
+    """Return whether two documents have the same words of a query."""
+    return _words_of(query, one) == _words_of(query, other)
+
+
+def _words_of(query: str, document: Document) -> frozenset[str]:
+    language = chunk_language(document.metadata, "english")
+    text = searched_text(document.content, document.metadata)
+    return frozenset(query_terms(query, language)).intersection(analyse(text, language))
 
 
 def are_copies(shared: int, one: int, other: int, similarity: float = SIMILARITY) -> bool:

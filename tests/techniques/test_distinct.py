@@ -71,8 +71,25 @@ def test_folded_places_are_filled_from_the_candidates() -> None:
 )
 def test_texts_that_share_most_of_the_shorter_are_copies(one: str, other: str, are_copies: bool) -> None:
     for pair in ((one, other), (other, one)):
-        found = families([passage("a", pair[0], 1.0), passage("b", pair[1], 0.5)], 0.8)
+        found = families([passage("a", pair[0], 1.0), passage("b", pair[1], 0.5)], 0.8, "")
         assert (len(found) == 1) is are_copies
+
+
+@pytest.mark.parametrize(
+    ("query", "titles", "count"),
+    [
+        ("is the red valve closed?", ("", ""), 1),
+        ("is the tap closed?", ("", ""), 2),
+        ("closed", ("Lease", "Lease 2025 (draft)"), 1),
+        ("closed", ("Lease 2024", "Lease 2025"), 1),
+        ("closed", ("Lease", ""), 1),
+        ("closed", ("Next page", "Previous page"), 2),
+    ],
+)
+def test_texts_that_answer_otherwise_stay_apart(query: str, titles: tuple[str, str], count: int) -> None:
+    texts = (TEXT, TEXT.replace("tank", "tap"))
+    base = Answers(*(passage(text[-30:], text, 1.0, title=title) for text, title in zip(texts, titles, strict=True)))
+    assert len(DistinctTechnique({}, base=base).retrieve(query)) == count
 
 
 def test_shingles_overlap() -> None:
