@@ -36,12 +36,12 @@ WHEN = {
     "rare names or other languages.",
     "bm25": "Use it for codes, names and error messages, in any language, at the least cost; not where questions use "
     "other words than the texts.",
-    "hybrid": "Use it where you do not know what will be asked: it is the default; not where one of its parts alone "
+    "hybrid": "Use it where you do not know what will be asked; not where one of its parts alone "
     "does as well and milliseconds count.",
     "mmr": "Use it where several sources say the same and variety is wanted; not to rank better: it gives up relevance "
     "for variety.",
-    "distinct": "Use it where versions and copies of one text are stored; not to rank better: without copies it "
-    "returns what its base returns.",
+    "distinct": "Use it where versions and copies of one text may be stored: it is the default, over `hybrid`; not to "
+    "rank better: without copies it returns what its base returns.",
     "parent_document": "Use it where chunks are smaller than what a reader needs; not where every token returned is "
     "paid for. It returns more text, not other sources, so these sets cannot show what it is for.",
     "sentence_window": "Use it where an answer goes on in the next chunk; not where every token returned is paid for. "

@@ -25,9 +25,9 @@ def write(root: Path, stores: str = "", documents: str = "") -> Path:
     return root
 
 
-def engine(workspace: Workspace) -> tuple[str, str]:
-    """The class of the store, and the technique that is the default with it."""
-    return type(workspace.store).__name__, workspace.registry.default
+def engine(workspace: Workspace) -> tuple[str, str | None]:
+    """The class of the store, and the technique that the default stands on with it."""
+    return type(workspace.store).__name__, workspace.registry.entry(workspace.registry.default).base
 
 
 @pytest.mark.parametrize(("stores", "documents", "folder"), [

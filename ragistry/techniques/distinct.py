@@ -118,14 +118,18 @@ def shingles_of(text: str) -> set[str]:
     if len("".join(words)) > LONGEST_WORD * len(words):
         joined = "".join(words)
         return {joined[start : start + CHARACTERS] for start in range(max(1, len(joined) - CHARACTERS + 1))}
-    return {" ".join(words[start : start + WORDS]) for start in range(max(1, len(words) - WORDS + 1))}
+    if len(words) < WORDS:
+        return {" ".join(words)}
+    return set(map(" ".join, zip(*(words[first:] for first in range(WORDS)), strict=False)))
 
 
 def _folded(family: Sequence[Document]) -> Document:
+    if len(family) == 1:
+        return family[0]
     newest = max(family, key=lambda one: (str(one.metadata.get("modified", "")), one.score))
     result = rescored(newest, "distinct", "other", family[0].score)
     others = [_source(one) for one in family if one is not newest]
-    folded = {COPIES: len(others), COPY_PLACES: list(dict.fromkeys(others))} if others else {}
+    folded = {COPIES: len(others), COPY_PLACES: list(dict.fromkeys(others))}
     return replace(result, metadata={**result.metadata, **folded})
 
 

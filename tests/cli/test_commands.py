@@ -91,10 +91,10 @@ def test_search_in_an_empty_store_warns_once(ragistry: Run) -> None:
 
 def test_techniques_lists_what_is_configured_and_what_is_available(ragistry: Run) -> None:
     listed = ragistry("techniques")
-    assert "hybrid (default)" in listed.out
+    assert "distinct (default)" in listed.out
     assert "mmr over naive" in listed.out
     rows = ragistry("techniques", "--json").json["techniques"]
-    assert [row["name"] for row in rows if row["default"]] == ["hybrid"]
+    assert [row["name"] for row in rows if row["default"]] == ["distinct"]
     cannot = [row["name"] for row in rows if row["unusable"]]
     assert {"hyde", "corrective"} <= set(cannot)
     assert {"mmr", "rerank", "hybrid"}.isdisjoint(cannot)

@@ -142,7 +142,8 @@ def test_search_finds_by_words_and_by_default_with_both(filled: Either) -> None:
     assert sources_of(filled.search("compost rain", "bm25", "garden")) == ["soil"]
     result = filled.search("how hot should the water be?", top_k=1)
     assert sources_of(result) == ["tea"]
-    assert [stage.name for stage in result.trace] == ["hybrid", "naive", "embed", "search", "bm25", "search", "fuse"]
+    names = ["distinct", "hybrid", "naive", "embed", "search", "bm25", "search", "fuse", "fold"]
+    assert [stage.name for stage in result.trace] == names
     assert sum(stage.model_calls for stage in result.trace) == 1
 
 
@@ -155,7 +156,7 @@ def test_a_query_is_routed_to_the_collection_that_fits(filled: Either) -> None:
 @on_stores
 def test_every_technique_that_the_store_supports_searches_it(filled: Workspace) -> None:
     has_words = "text" in filled.store.abilities
-    assert filled.registry.default == ("hybrid" if has_words else "naive")
+    assert filled.registry.entry("distinct").base == ("hybrid" if has_words else "naive")
     for technique in filled.registry.names():
         needs_words = technique in ("bm25", "hybrid", "rm3", "adaptive", "graph")
         if not filled.registry.missing_model(technique) and (has_words or not needs_words):

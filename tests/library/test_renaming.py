@@ -197,11 +197,12 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
     [answer] = tools.call(tool, "search", {"query": "tea"}).content
     results = json.loads(answer.text)["results"]
     assert len({result["url"] for result in results}) == len(results) > 1
-    for result in results:
-        assert result["url"].startswith("ragistry://collections/shelf/")
+    collections = [result["url"].split("/")[3] for result in results]
+    assert set(collections) == {"shelf", "econ"}
+    for result, collection in zip(results, collections, strict=True):
         [content] = resources.read_resource(tool.reach, result["url"]).contents
         read = json.loads(content.text)
-        assert (read["id"], read["url"], read["metadata"]["collection"]) == (result["id"], result["url"], "shelf")
+        assert (read["id"], read["url"], read["metadata"]["collection"]) == (result["id"], result["url"], collection)
         [fetched] = tools.call(tool, "fetch", {"id": result["id"]}).content
         assert json.loads(fetched.text) == read
 

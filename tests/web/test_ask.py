@@ -93,7 +93,7 @@ def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAI
     page.get_by_role("button", name="Ask", exact=True).click()
     complaint(page, "the server refuses")
     expect(page.get_by_role("article").first).to_be_visible()
-    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(answer).not_to_be_visible()
     expect(page).not_to_have_url(re.compile("ask=1"))
 
