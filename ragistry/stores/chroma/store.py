@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ragistry.config.files import ChromaServer
 from ragistry.config.numbers import Number, Whole
-from ragistry.errors import ConfigError, EmbeddingMismatchError, StoreError, UnsupportedError
+from ragistry.errors import ConfigError, EmbeddingMismatchError, StoreCorruptError, StoreError, UnsupportedError
 from ragistry.stores.chroma import client, rows, sources
 from ragistry.stores.chroma.errors import OTHER_COLLECTION, translated
 from ragistry.stores.records import check_deletion, check_stored
@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 BATCH_SIZE = 1_000
 """Number of chunks per write. ChromaDB blocks all other threads during a write; smaller batches are slower in total."""
+SEARCHES = 3
+"""Number of attempts at a search: while another client deletes chunks, a server fails as if its index were damaged."""
 EMBEDDER = f"{OWN_PREFIX}embedder"
 LOCAL = "use the local store (`store: {use: local}` in vector_stores.yaml)"
 
@@ -162,10 +164,16 @@ class ChromaStore:
         check_top_k(top_k)
         condition = None if where is None else normalise(where)
         vector = unit_query(query_vector, self._dimension)
-        with self._use() as chroma:
-            hits = sources.search(chroma, vector, top_k, condition)
-            if not hits and chroma.count() == 0:
-                log.warning("%s: the store is empty; ingest something first", self._place)
+        for attempt in range(1, SEARCHES + 1):
+            try:
+                with self._use() as chroma:
+                    hits = sources.search(chroma, vector, top_k, condition)
+                    if not hits and chroma.count() == 0:
+                        log.warning("%s: the store is empty; ingest something first", self._place)
+                break
+            except StoreCorruptError:
+                if attempt == SEARCHES:
+                    raise
         return ranked(hit.document() for hit in hits)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
