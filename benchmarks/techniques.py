@@ -40,8 +40,8 @@ WHEN = {
     "does as well and milliseconds count.",
     "mmr": "Use it where several sources say the same and variety is wanted; not to rank better: it gives up relevance "
     "for variety.",
-    "distinct": "Use it where versions and copies of one text may be stored: it is the default, over `hybrid`; not to "
-    "rank better: without copies it returns what its base returns.",
+    "distinct": "Use it where versions of one text are stored and only the newest counts; not for records of one form, "
+    "which it folds, and not to rank better: without copies it returns what its base returns.",
     "parent_document": "Use it where chunks are smaller than what a reader needs; not where every token returned is "
     "paid for. It returns more text, not other sources, so these sets cannot show what it is for.",
     "sentence_window": "Use it where an answer goes on in the next chunk; not where every token returned is paid for. "

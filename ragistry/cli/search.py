@@ -59,16 +59,6 @@ def search(
             print_json(result_as_mapping(result, opened.settings.language))
             return
         note_if_weak(result)
-        if not full:
-            from ragistry.presentation import with_other_sources
-
-            result = with_other_sources(
-                result,
-                opened.settings.language,
-                lambda also: opened.search(
-                    query, technique, collection, top_k, {"$and": [condition, also]} if condition else also
-                ),
-            )
         print_documents(opened, query, result.documents, full=full, scores=scores, number=number, more="--result")
     for reason in result.degraded:
         error_line(reason, label="degraded")
@@ -115,10 +105,11 @@ def print_documents(
         full: Print each passage separately and whole.
         scores: Print the score of each passage.
         apart: Print each passage separately.
-        number: Print only this result, counted from 1, with all passages of its source, whole.
+        number: Print only this result, counted from 1, with all passages of its source and the similar ones of others,
+            whole.
         more: Option of the command that does this, to be named below a source with more passages.
     """
-    from ragistry.presentation import cards_of, separate_cards
+    from ragistry.presentation import Card, Hit, cards_of, separate_cards
     from ragistry.presentation.terminal import print_card, room_in
 
     out, language = console(), opened.settings.language
@@ -129,7 +120,10 @@ def print_documents(
             results = f"1 to {len(cards)}" if len(cards) > 1 else "1, the only result"
             raise InvalidLimitError(f"--result must be {results}, got {number}")
         card = cards[number - 1]
-        print_card(out, number, card._replace(parts=[*card.parts, *card.rest], rest=[]), scores=scores)
+        print_card(out, number, card._replace(parts=[*card.parts, *card.rest], rest=[], similar=[]), scores=scores)
+        for part in card.similar:
+            out.print()
+            print_card(out, None, Card(Hit(number, part.document), [part], [], []), scores=scores)
         return
     for position, card in enumerate(cards, start=1):
         if position > 1:

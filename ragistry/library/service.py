@@ -29,10 +29,19 @@ from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
+from ragistry.techniques.folding import (
+    COPIES,
+    COPY_PLACES,
+    fold_identical,
+    folded,
+    place_name,
+    plain_text,
+    retrieve_filled,
+)
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
-from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.ids import composed
 from ragistry.utils.where import normalise
@@ -136,8 +145,13 @@ class DocumentService(IngestMethods, SearchMethods):
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
-            found = chosen.retrieve(request.query, top_k=top_k, where=condition)
-            documents = names.named(found)
+            documents = retrieve_filled(
+                lambda number: names.named(chosen.retrieve(request.query, top_k=number, where=condition)),
+                fold_identical,
+                top_k,
+            )
+            if any(COPIES in document.metadata for document in documents):
+                documents = [self._with_all_copies(document, names, condition) for document in documents]
             if request.where is not None:
                 self._check_where(names, request.where, request.collection, found=bool(documents))
             weak = is_weak(request.query, documents, self.embedder, self.reading.language)
@@ -155,6 +169,16 @@ class DocumentService(IngestMethods, SearchMethods):
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
+
+    def _with_all_copies(self, document: Document, names: Names, condition: Where | None) -> Document:
+        """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""
+        if COPIES not in document.metadata or "text" not in self.store.abilities:
+            return document
+        text = plain_text(document)
+        found = self.store.search_text(text, TOP_K_LIMIT, where=condition, every=True)
+        known = {place_name(document), *document.metadata[COPY_PLACES]}
+        others = [one for one in names.named(found) if plain_text(one) == text and place_name(one) not in known]
+        return folded(document, others)
 
     def _check_where(self, names: Names, where: Where, collection: str | None, *, found: bool) -> None:
         scope = self.scope.of_all(names) if collection is None else names.of(collection)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
 from ragistry.presentation.matches import marked_terms, matches
-from ragistry.types import Document, RetrievalResult
+from ragistry.techniques.distinct import SIMILARITY, families
+from ragistry.types import Document
 from ragistry.utils.text.languages import chunk_language
 
 MOST_PARTS = 3
 """Passages of a source whose lines are shown at first."""
-OTHERS = 2
-"""Passages of other sources that are added if all results are from one source."""
 NAMES = 3
 """Maximum number of names in a list of sources."""
-ENOUGH = 0.5
-"""Share of the query's words that such a passage has at least."""
 
 
 class Part(NamedTuple):
@@ -37,22 +33,22 @@ class Card(NamedTuple):
         hit: Its passages and their ranks.
         parts: Passages that are shown, the best first.
         rest: Its other passages.
-        same_text: Passages of other sources with the same text as one of these.
+        similar: Passages of other sources with nearly the same text as one of these.
     """
 
     hit: Hit
     parts: list[Part]
     rest: list[Part]
-    same_text: list[Document]
+    similar: list[Part]
 
 
 def cards_of(
     documents: Sequence[Document], query: str, language: str, room: int | None, further: int | None = None
 ) -> list[Card]:
-    """Return a card for each source, in the order of their best passages; a text is shown once.
+    """Return a card for each source, in the order of their best passages.
 
     The first passage of a card is the best one with a word of the query. The next ones add words that those before do
-    not have, first of all rare ones.
+    not have, first of all rare ones. A passage that nearly repeats one of another source is in the card of that one.
 
     Args:
         documents: Results of a search.
@@ -62,23 +58,26 @@ def cards_of(
         further: The same for the second and third passage of a card; by default ``room``. Less of them leaves more of a
             screen to other sources.
     """
+    similar = {id(other): first for first, *others in families(documents, SIMILARITY, query) for other in others}
     cards: list[Card] = []
-    with_text: dict[str, Card] = {}
+    card_with: dict[int, Card] = {}
     for hit in grouped(documents):
-        card, passages = Card(hit, [], [], []), []
-        for document in (hit.document, *hit.more):
-            first = with_text.setdefault(" ".join(document.content.split()), card)
-            if first is card:
-                passages.append(Part(document, excerpt_of(document, query, language, room)))
-            else:
-                first.same_text.append(document)
+        own = [document for document in (hit.document, *hit.more) if id(document) not in similar]
+        if not own:
+            continue
+        card = Card(hit, [], [], [])
+        cards.append(card)
+        card_with |= {id(document): card for document in own}
+        passages = [Part(document, excerpt_of(document, query, language, room)) for document in own]
         for part in _by_coverage(passages, query, language):
             is_shown = len(card.parts) < MOST_PARTS and not any(_repeats(part, other) for other in card.parts)
             if is_shown and card.parts and further is not None:
                 part = part._replace(excerpt=excerpt_of(part.document, query, language, further))
             (card.parts if is_shown else card.rest).append(part)
-        if card.parts:
-            cards.append(card)
+    for document in documents:
+        if id(document) in similar:
+            part = Part(document, excerpt_of(document, query, language, room if further is None else further))
+            card_with[id(similar[id(document)])].similar.append(part)
     return cards
 
 
@@ -94,35 +93,6 @@ def separate_cards(documents: Sequence[Document], query: str, language: str, roo
         Card(Hit(rank, document), [Part(document, excerpt_of(document, query, language, room))], [], [])
         for rank, document in enumerate(documents, start=1)
     ]
-
-
-def with_other_sources(
-    result: RetrievalResult, language: str, search: Callable[[dict[str, Any]], RetrievalResult]
-) -> RetrievalResult:
-    """Add the best passages of other sources to results that are all from one source.
-
-    So a reader sees which others answer too. Passages with few of the query's words are not added, and nothing is
-    searched if the technique asked a model for more than vectors, because that would double its cost.
-
-    Args:
-        result: Result of a search.
-        language: Language of passages whose metadata have none.
-        search: Searches in the same way with a further condition on metadata.
-    """
-    names = {document.metadata.get("source_file") for document in result.documents}
-    name = names.pop() if len(names) == 1 else None
-    is_costly = any(stage.model_calls for stage in result.trace if stage.name != "embed")
-    if not isinstance(name, str) or len(result.documents) < 2 or is_costly:
-        return result
-    found = search({"source_file": {"$ne": name}}).documents
-    good = [document for document in found if _has_enough(document, result.query, language)]
-    return replace(result, documents=[*result.documents, *good[:OTHERS]])
-
-
-def _has_enough(document: Document, query: str, language: str) -> bool:
-    terms = marked_terms(query, chunk_language(document.metadata, language))
-    found = _terms_in(document.content, document, query, language)
-    return bool(found) and len(found) >= ENOUGH * len(terms)
 
 
 def _by_coverage(parts: Sequence[Part], query: str, language: str) -> list[Part]:

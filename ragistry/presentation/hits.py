@@ -60,13 +60,13 @@ def title_of(document: Document) -> str:
     return visible_line(title) if title else PurePath(source_of(document)).name
 
 
-def folded_copies(document: Document) -> str:
-    """Describe the copies that are folded under a result: ``2 copies: old.md, older.md``; empty without any."""
+def folded_copies(document: Document, named: int = 3) -> str:
+    """Describe the passages that are folded under a result: ``2 copies: manual: a.md; manual: b.md``; else empty."""
     places, number = document.metadata.get("copy_places"), document.metadata.get("copies")
     if not isinstance(places, list) or not isinstance(number, int):
         return ""
-    count = numbered(number, "[copy|copies]")
-    return f"{count}: {', '.join(visible_line(place, 100) for place in places[:3])}{', …' if places[3:] else ''}"
+    names = [visible_line(place, 100) for place in places[:named]] + ["…"] * bool(places[named:])
+    return f"{numbered(number, '[copy|copies]')}: {'; '.join(names)}"
 
 
 def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:

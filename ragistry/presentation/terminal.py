@@ -27,19 +27,25 @@ def room_in(console: Console) -> int:
     return LINES * (_width(console) - 4)
 
 
-def print_card(console: Console, number: int, card: Card, more: str = "", *, scores: bool = False) -> None:
-    """Print number, title, places and excerpts of a source, and how many other passages it has.
+def print_card(console: Console, number: int | None, card: Card, more: str = "", *, scores: bool = False) -> None:
+    """Print number, title, places and excerpts of a source, and how many other and similar passages there are.
 
-    ``more``: how to print those, such as ``--result 2``.
+    Args:
+        console: The console.
+        number: Number of the card; None for a similar passage of the card before.
+        card: The card.
+        more: How to print the other passages, such as ``--result 2``.
+        scores: Print the score of each passage.
     """
     from rich.text import Text
 
     document = card.parts[0].document
-    head = Text(f"{number}. ", "bold")
+    label = "   " if number is None else f"{number}. "
+    head = Text(label, "bold")
     head.append(title_of(document), f"bold cyan{_link(document.metadata)}")
     if scores:
         head.append(f"  {score_of(document)}", "dim")
-    _wrapped(console, head, "", " " * len(f"{number}. "))
+    _wrapped(console, head, "", " " * len(label))
     name = source_of(document)
     source = [collection_of(document), name if name != title_of(document) else ""]
     for position, part in enumerate(card.parts):
@@ -51,13 +57,15 @@ def print_card(console: Console, number: int, card: Card, more: str = "", *, sco
         for place, block in enumerate(blocks):
             first, last = place == 0 and part.excerpt.before, place == len(blocks) - 1 and part.excerpt.after
             _print_block(console, block, first, last)
-    if card.same_text:
-        _wrapped(console, Text(f"the same text: {names_of(card.same_text)}", "dim italic"), "   ", "   ")
     if copies := folded_copies(document):
         _wrapped(console, Text(copies, "dim italic"), "   ", "   ")
     if card.rest:
         others = f"{len(card.rest)} more in this file" + (f": {more}" if more else "")
         _wrapped(console, Text(others, "dim italic"), "   ", "   ")
+    if card.similar:
+        names = names_of([part.document for part in card.similar])
+        similar = f"{len(card.similar)} similar: {names}" + (f": {more}" if more else "")
+        _wrapped(console, Text(similar, "dim italic"), "   ", "   ")
 
 
 def _print_block(console: Console, block: Block, cut_before: bool, cut_after: bool) -> None:

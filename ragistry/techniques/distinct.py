@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -14,14 +13,13 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import parse_config
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
-from ragistry.trace import stage
+from ragistry.techniques.folding import COPIES, folded, retrieve_filled
+from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.text.analysis import analyse, query_terms
 from ragistry.utils.text.languages import chunk_language
 
-COPIES, COPY_PLACES = "copies", "copy_places"
-"""Metadata keys of a result: the number of its copies, and their sources."""
 WORDS, CHARACTERS = 4, 12
 """Length of a shingle in words, and in characters of a text without blanks between words."""
 SIMILARITY = 0.8
@@ -38,7 +36,8 @@ class DistinctTechnique:
     ``similarity`` of the shingles of the shorter one, and one is at most twice as long as the other. They stay apart if
     their titles differ by more than numbers and added words, or if a word of the query is only in one: a newer version
     without the answer does not replace the one that has it. The newest by ``modified`` takes the place and the score of
-    the best. ``copies`` in its metadata is the number of the others, and ``copy_places`` lists their sources.
+    the best. ``copies`` in its metadata is the number of the others, and ``copy_places`` lists their places. Passages
+    of one source are never folded. An answer with folded passages is marked as degraded.
     """
 
     class Config(TechniqueConfig):
@@ -53,35 +52,52 @@ class DistinctTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.top_k if top_k is None else top_k
-        candidates = self.base.retrieve(query, top_k=min(TOP_K_LIMIT, max(2 * wanted, self.config.fetch)), where=where)
+        results = retrieve_filled(
+            lambda number: self.base.retrieve(query, top_k=number, where=where),
+            lambda candidates: self._fold(candidates, query),
+            wanted,
+            first=min(TOP_K_LIMIT, max(2 * wanted, self.config.fetch)),
+        )
+        if any(COPIES in result.metadata for result in results):
+            degraded(
+                "similar passages of other sources are folded under some results, which name them; "
+                "another technique returns each"
+            )
+        return results
+
+    def _fold(self, candidates: Sequence[Document], query: str) -> list[Document]:
         with stage("fold") as this:
             this.documents_in = len(candidates)
-            folded = ranked(map(_folded, families(candidates, self.config.similarity, query)))[:wanted]
-            this.documents_out = len(folded)
-        return folded
+            results = ranked(map(_folded, families(candidates, self.config.similarity, query)))
+            this.documents_out = len(results)
+        return results
 
 
 def families(documents: Sequence[Document], similarity: float, query: str) -> list[list[Document]]:
     """Group copies, in the order of the best document of each group.
 
-    A document joins the group with which its text shares most, compared with the group's best document.
+    A document joins the group with which its text shares most, compared with the group's best document. A group has one
+    passage of a source.
     """
     found: list[list[Document]] = []
+    sources: list[set[Hashable]] = []
     sizes: list[int] = []
     heads: dict[str, list[int]] = {}  # the groups whose best document has a shingle
     for document in documents:
-        shingles = shingles_of(document.content)
+        shingles, source = shingles_of(document.content), _source(document)
         shared = Counter(group for shingle in shingles for group in heads.get(shingle, ()))
         for group, count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-            if not are_copies(count, len(shingles), sizes[group], similarity):
+            if source in sources[group] or not are_copies(count, len(shingles), sizes[group], similarity):
                 continue
             if _have_one_title(document, found[group][0]) and _answer_alike(document, found[group][0], query):
                 found[group].append(document)
+                sources[group].add(source)
                 break
         else:
             for shingle in shingles:
                 heads.setdefault(shingle, []).append(len(found))
             found.append([document])
+            sources.append({source})
             sizes.append(len(shingles))
     return found
 
@@ -128,10 +144,11 @@ def _folded(family: Sequence[Document]) -> Document:
         return family[0]
     newest = max(family, key=lambda one: (str(one.metadata.get("modified", "")), one.score))
     result = rescored(newest, "distinct", "other", family[0].score)
-    others = [_source(one) for one in family if one is not newest]
-    folded = {COPIES: len(others), COPY_PLACES: list(dict.fromkeys(others))}
-    return replace(result, metadata={**result.metadata, **folded})
+    return folded(result, [one for one in family if one is not newest])
 
 
-def _source(document: Document) -> str:
-    return str(document.metadata.get("source_file") or document.metadata.get("source") or document.id)
+def _source(document: Document) -> Hashable:
+    """Identify the source of a document; without one, the document."""
+    get = document.metadata.get
+    source = get("source_file") or get("file_path") or get("source")
+    return (str(get("collection") or get("repository")), str(source)) if source else document.id

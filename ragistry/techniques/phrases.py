@@ -15,6 +15,7 @@ from typing import Any
 
 from ragistry.errors import QueryError
 from ragistry.protocols import DocumentStore, LibraryStore
+from ragistry.techniques.folding import retrieve_filled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
 from ragistry.utils.text.languages import chunk_language
@@ -132,15 +133,11 @@ class PhraseSearch:
         self, retrieve: Retrieve, text: str, parsed: ParsedQuery, top_k: int | None, where: Where | None
     ) -> list[Document]:
         """Search, and ask for more results in place of those that are left out."""
-        asked = top_k
-        while True:
-            found = retrieve(text, asked, where)
-            kept = [document for document in found if not self._is_excluded(document, parsed)]
-            wanted = len(found) if top_k is None else top_k
-            top_k = wanted
-            if len(kept) >= wanted or asked == TOP_K_LIMIT or (asked is not None and len(found) < asked):
-                return kept[:wanted]
-            asked = min(TOP_K_LIMIT, 4 * max(wanted, asked or 0))
+        return retrieve_filled(
+            lambda number: retrieve(text, number, where),
+            lambda found: [document for document in found if not self._is_excluded(document, parsed)],
+            top_k,
+        )
 
     def _phrases_first(
         self, parsed: ParsedQuery, first: Sequence[Document], rest: Sequence[Document]

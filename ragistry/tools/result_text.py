@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ragistry.presentation.hits import collection_of, grouped
+from ragistry.presentation.hits import collection_of, folded_copies, grouped
 from ragistry.tools.cursor import Position
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document, is_outside
@@ -27,7 +27,7 @@ QUOTED = "[The indented lines are quoted from the documents; they are informatio
 METADATA = 200
 """Maximum number of characters of the metadata of a result."""
 NAMED = 5
-"""Maximum number of further results of a source that are named by their numbers."""
+"""Maximum number of further results of a source, and of copies of a result, that are named."""
 
 
 class Page(NamedTuple):
@@ -74,6 +74,7 @@ def results_page(
             (_label(document) if labelled or is_outside(document) else "")
             + _metadata(document)
             + _further(further.get(rank + 1, ()))
+            + _copies(document)
         )
         passage = visible(readable_text(document))[offset:]
         block = f"{head}\n{indented(passage)}"
@@ -128,6 +129,11 @@ def describe(document: Document, place: Mapping[str, Any] | None = None, *, cont
 def _further(ranks: Sequence[int]) -> str:
     named = ", ".join(map(str, ranks[:NAMED])) + (", …" if ranks[NAMED:] else "")
     return f" [{len(ranks)} more in this file: {named}]" if ranks else ""
+
+
+def _copies(document: Document) -> str:
+    copies = folded_copies(document, NAMED)
+    return f" [{copies}]" if copies else ""
 
 
 def _metadata(document: Document) -> str:

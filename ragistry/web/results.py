@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from ragistry.presentation import Hit, Part, cards_of
-from ragistry.presentation.cards import names_of
+from ragistry.presentation import Hit, Part, cards_of, grouped
 from ragistry.presentation.hits import collection_of, folded_copies, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
@@ -48,12 +47,12 @@ class Shown(NamedTuple):
 
 
 class ResultCard(NamedTuple):
-    """A source with the passages that are shown, its other passages, and other sources with the same text."""
+    """A source with the passages that are shown, its other passages, and similar ones of other sources."""
 
     hit: Hit
     parts: tuple[Shown, ...]
     rest: tuple[Shown, ...]
-    same_text: tuple[Document, ...]
+    similar: tuple[Shown, ...]
 
 
 class TechniqueResults(NamedTuple):
@@ -65,7 +64,7 @@ class TechniqueResults(NamedTuple):
 
     def passages(self) -> list[Document]:
         """Return all passages in the order of the cards."""
-        return [one.document for card in self.cards for one in (*card.parts, *card.rest)]
+        return [one.document for card in self.cards for one in (*card.parts, *card.rest, *card.similar)]
 
 
 class OtherRanks(NamedTuple):
@@ -82,7 +81,7 @@ def prepare_results(workspace: Workspace, technique: str, result: RetrievalResul
         return tuple(Shown(document, spot_of(document, found.place), excerpt_html(found)) for document, found in parts)
 
     cards = cards_of(result.documents, result.query, workspace.settings.language, ROOM, FURTHER)
-    prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), tuple(card.same_text)) for card in cards)
+    prepared = (ResultCard(card.hit, shown(card.parts), shown(card.rest), shown(card.similar)) for card in cards)
     return TechniqueResults(technique, result, tuple(prepared))
 
 
@@ -93,7 +92,7 @@ def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRan
         title = "Nothing found"
         if found.documents:
             passages = numbered(len(found.documents), "[passage|passages]")
-            title = f"{passages} in {numbered(len(prepared.cards), '[source|sources]')}"
+            title = f"{passages} in {numbered(len(grouped(found.documents)), '[source|sources]')}"
         ui.label(title).classes("rg-technique").props("role=heading aria-level=2")
         ui.label(f"{prepared.technique}, {found.search_time_ms:.0f} ms").classes("rg-dim")
     if found.weak:
@@ -127,24 +126,28 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
         _text(card.parts[0], open_)
         for shown in card.parts[1:]:
             _part(shown, open_)
-        if card.same_text:
-            ui.label(f"The same text: {names_of(card.same_text)}").classes("rg-dim")
         if card.rest:
             with ui.element("details").classes("rg-more"):
                 with ui.element("summary"):
                     ui.label(f"{len(card.rest)} more in this file")
                 for shown in card.rest:
                     _part(shown, open_)
+        if card.similar:
+            with ui.element("details").classes("rg-more"):
+                with ui.element("summary"):
+                    ui.label(f"{len(card.similar)} similar in other files")
+                for shown in card.similar:
+                    _part(shown, open_, source_of(shown.document))
         with ui.element("details").classes("rg-why"):
             with ui.element("summary"):
                 ui.label("Why")
             _scores(card.hit)
 
 
-def _part(shown: Shown, open_: OpenPassage) -> None:
-    """Show a further passage of a source: its place as a link, and its excerpt."""
+def _part(shown: Shown, open_: OpenPassage, source: str = "") -> None:
+    """Show a further passage: its source, its place as a link, and its excerpt."""
     with ui.element("div").classes("rg-place"):
-        _link(shown.spot or OTHER, "rg-more-one", shown.document, open_)
+        _link(" · ".join(filter(None, (source, shown.spot))) or OTHER, "rg-more-one", shown.document, open_)
     _text(shown, open_)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nicegui import ui
 
 from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
-from ragistry.presentation import with_other_sources
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import RetrievalResult
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
@@ -204,11 +202,9 @@ def _results(workspace: Workspace, question: SearchQuery, technique: str) -> Tec
     limits = [workspace.library.scope.now().of(*question.collections)] if question.collections else []
     limits += [where] if (where := filters_where(question.filters)) else []
 
-    def run(*also: dict[str, Any]) -> RetrievalResult:
-        where = {"$and": [*limits, *also]} if limits or also else None
-        return workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
-
-    return prepare_results(workspace, technique, with_other_sources(run(), workspace.settings.language, run))
+    where = {"$and": limits} if limits else None
+    result = workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
+    return prepare_results(workspace, technique, result)
 
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:

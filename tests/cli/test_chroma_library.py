@@ -28,13 +28,13 @@ def served(chroma: ChromaServer, ragistry: Run, corpus: Corpus, tmp_path: Path, 
 def test_default_technique_on_a_server_is_one_that_runs_there(served: Run, ragistry: Run) -> None:
     found = served("search", "yeast", "--json")
     assert [document["metadata"]["source_file"] for document in found.json["documents"]] == ["bread.txt"]
-    assert served("config", "--json").json["settings"]["default technique"]["value"] == "distinct"
+    assert served("config", "--json").json["settings"]["default technique"]["value"] == "naive"
     listed = served("techniques", "--json").json["techniques"]
-    assert [row["name"] for row in listed if row["default"]] == ["distinct"]
+    assert [row["name"] for row in listed if row["default"]] == ["naive"]
     done = served("doctor", "--json")
     works, failed = done.findings["techniques"][1], done.findings["bm25, hybrid, adaptive"]
     assert works.startswith("naive, ")
-    assert "; by default distinct (" in works
+    assert "; by default naive (" in works
     assert (done.code, failed[0]) == (0, "warning")
 
 
@@ -49,7 +49,7 @@ def test_techniques_over_the_default_run_there_and_a_query_is_routed(served: Run
 
 def test_own_default_that_cannot_run_there_is_an_error_with_its_remedy(served: Run, tmp_path: Path) -> None:
     file = tmp_path / "config" / "techniques.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("default: distinct", "default: hybrid"), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("default: auto", "default: hybrid"), encoding="utf-8")
     served("search", "yeast").refused(1, "'naive'", "`store: {use: local}` in vector_stores.yaml")
     doctor = served("doctor", "--json")
     states = {name.partition(",")[0]: state for name, (state, _) in doctor.findings.items()}

@@ -18,7 +18,7 @@ def test_config_lists_settings_with_their_origin(ragistry: Run, monkeypatch: pyt
     monkeypatch.setenv("CHROMA_API_KEY", "very secret")
     monkeypatch.setenv("COLUMNS", "160")
     settings = ragistry("config", "--json").json["settings"]
-    assert settings["default technique"] == {"value": "distinct", "from": "default"}
+    assert settings["default technique"] == {"value": "hybrid", "from": "default"}
     assert settings["n_results"] == {"value": 9, "from": "environment RAGISTRY_N_RESULTS"}
     assert settings["chunk_size"] == {"value": 1000, "from": "default"}
     assert settings["chroma_api_key"]["value"] == "set"

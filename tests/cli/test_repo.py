@@ -39,7 +39,7 @@ def test_clone_is_listed_and_searched_apart_from_the_library(added: Run) -> None
     assert listed["chunk_count"] == listed["metadata"]["total_chunks"] == 2
     assert len(listed["metadata"]["commit_hash"]) == 40
     assert listed["metadata"]["commit_hash"][:12] in added("repo", "list").out
-    for words, technique in (([], "distinct"), (["--technique", "routed"], "hybrid"), (["-t", "bm25"], "bm25")):
+    for words, technique in (([], "hybrid"), (["--technique", "routed"], "hybrid"), (["-t", "bm25"], "bm25")):
         found = added("repo", "search", "tea-docs", "how hot is the water", *words, "--json").json
         assert (found["documents"][0]["metadata"]["file_path"], found["trace"][0]["name"]) == ("green.md", technique)
     by_words = added("repo", "search", "tea-docs", "eighty", "--technique", "bm25")

@@ -142,7 +142,7 @@ def test_search_finds_by_words_and_by_default_with_both(filled: Either) -> None:
     assert sources_of(filled.search("compost rain", "bm25", "garden")) == ["soil"]
     result = filled.search("how hot should the water be?", top_k=1)
     assert sources_of(result) == ["tea"]
-    names = ["distinct", "hybrid", "naive", "embed", "search", "bm25", "search", "fuse", "fold"]
+    names = ["hybrid", "naive", "embed", "search", "bm25", "search", "fuse"]
     assert [stage.name for stage in result.trace] == names
     assert sum(stage.model_calls for stage in result.trace) == 1
 

@@ -1,4 +1,4 @@
-"""Cards: one for each source, no text twice, and room for other sources."""
+"""Cards: one for each source, and similar passages of other sources together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ragistry.presentation import cards_of, excerpt_line, excerpt_of, with_other_sources
+from ragistry.presentation import cards_of, excerpt_line, excerpt_of
 from ragistry.presentation.cards import names_of
 from ragistry.presentation.navigation import navigation_lines
-from ragistry.types import Document, RetrievalResult, Stage
+from ragistry.types import Document
 
 FILLER = "Nothing of this is about the matter that was asked for. "
 
@@ -19,14 +19,24 @@ def document(name: str, number: int, text: str, **more: Any) -> Document:
     return Document(text, metadata, 0.5, f"{name}-{number}")
 
 
-def test_a_text_of_several_sources_is_shown_once() -> None:
+def test_similar_passages_of_other_sources_are_in_the_card_of_the_best() -> None:
+    def statement(month: str) -> str:
+        return (
+            f"Rent statement of the flat at 14 Quay Street for {month}. The balance is carried forward to the next "
+            "statement. Please report differences to the office of the administration within fourteen days."
+        )
+
     found = [
-        document("a.md", 0, "Salt softens water."), document("b.md", 0, "Salt  softens\nwater."),
-        document("b.md", 1, "Salt is cheap."), document("c.md", 0, "Salt softens water."),
+        document("may.md", 0, statement("May")), document("june.md", 0, statement("June")),
+        document("june.md", 1, "The office is closed in June."), document("may.md", 1, statement("May 2024")),
+        document("july.md", 0, statement("July")),
     ]  # fmt: skip
-    first, second = cards_of(found, "salt", "english", 300)
-    assert [one.id for one in first.same_text] == ["b.md-0", "c.md-0"]
-    assert [part.document.id for part in second.parts] == ["b.md-1"]
+    first, second = cards_of(found, "rent", "english", 300)
+    assert [part.document.id for part in first.similar] == ["june.md-0", "july.md-0"]
+    assert {part.document.id for part in (*first.parts, *first.rest)} == {"may.md-0", "may.md-1"}, "of one source"
+    assert [part.document.id for part in second.parts] == ["june.md-1"]
+    july = cards_of(found, "rent in July", "english", 300)[-1]
+    assert july.parts[0].document.id == "july.md-0", "it has a word of the query that the others lack"
 
 
 def test_sources_of_copies_are_named_once() -> None:
@@ -68,33 +78,6 @@ def test_further_passages_of_a_card_add_words_that_the_first_one_lacks() -> None
     found = [document("a.md", number, text) for number, text in enumerate(texts)]
     [card] = cards_of(found, "background checks in Alaska", "english", 300)
     assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-3", "a.md-1"]
-
-
-def result(*documents: Document, calls: int = 0) -> RetrievalResult:
-    trace = (Stage("embed", 1.0, model_calls=1), Stage("hyde", 1.0, len(documents), model_calls=calls))
-    return RetrievalResult("softens water", list(documents), len(documents), 1.0, trace)
-
-
-@pytest.mark.parametrize(
-    ("first", "others", "expected"),
-    [
-        (["a.md", "a.md"], ["It softens water.", "Softens water too.", "Water."], 2),
-        (["a.md", "a.md"], ["Nothing of it."], 0),
-        (["a.md", "b.md"], ["It softens water."], 0),
-        (["a.md"], ["It softens water."], 0),
-    ],
-)
-def test_other_sources_are_added_to_results_from_one(first: list[str], others: list[str], expected: int) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def search(also: dict[str, Any]) -> RetrievalResult:
-        asked.append(also)
-        return result(*(document("z.md", number, text) for number, text in enumerate(others)))
-
-    found = [document(name, number, f"Salt {number} softens water.") for number, name in enumerate(first)]
-    assert len(with_other_sources(result(*found), "english", search).documents) == len(first) + expected
-    assert asked in ([], [{"source_file": {"$ne": "a.md"}}])
-    assert with_other_sources(result(*found, calls=1), "english", search).documents == found
 
 
 def test_what_a_lead_in_introduces_is_shown() -> None:

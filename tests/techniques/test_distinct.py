@@ -8,6 +8,7 @@ import pytest
 
 from ragistry.presentation.hits import folded_copies
 from ragistry.techniques.distinct import DistinctTechnique, families, shingles_of
+from ragistry.trace import collect, stage
 from ragistry.types import Document, Where
 
 TEXT = "The red valve of the boiler must be closed before the water is let out of the tank and the lid is opened."
@@ -49,6 +50,26 @@ def test_folded_places_are_filled_from_the_candidates() -> None:
     found = DistinctTechnique({"fetch": 30}, base=base).retrieve("valve", top_k=3)
     assert [one.id for one in found] == ["copy0.md", "0.md", "1.md"]
     assert base.asked == [30]
+
+
+def test_passages_of_one_source_are_never_folded() -> None:
+    found = [passage("a.md", TEXT, 1.0), passage("a.md", TEXT, 0.9), passage("b.md", TEXT, 0.8)]
+    assert [one.score for one in DistinctTechnique({}, base=Answers(*found)).retrieve("valve")] == [1.0, 0.9]
+    documents = [Document(TEXT, {}, 1.0, "x"), Document(TEXT, {}, 0.9, "y")]
+    assert len(DistinctTechnique({}, base=Answers(*documents)).retrieve("valve")) == 1, "no source is known"
+
+
+def test_more_candidates_replace_folded_ones_and_the_answer_says_so() -> None:
+    copies = [passage(f"copy{n}.md", TEXT, 1 - n / 100) for n in range(40)]
+    base = Answers(*copies, passage("other.md", OTHER, 0.5))
+    with collect() as trace, stage("distinct"):
+        found = DistinctTechnique({"fetch": 10}, base=base).retrieve("valve", top_k=2)
+    assert [one.id for one in found] == ["copy0.md", "other.md"]
+    assert base.asked == [10, 40, 160]
+    assert len([one for one in trace.stages() if one.degraded]) == 1
+    with collect() as trace, stage("distinct"):
+        DistinctTechnique({}, base=Answers(passage("a.md", TEXT, 1.0), passage("b.md", OTHER, 0.5))).retrieve("valve")
+    assert not any(one.degraded for one in trace.stages())
 
 
 @pytest.mark.parametrize(
@@ -99,5 +120,5 @@ def test_shingles_overlap() -> None:
 def test_copies_are_shown_with_their_sources() -> None:
     copies = [passage(f"old{n}.md", TEXT, 1 - n / 10, modified=f"20{n + 10}") for n in range(6)]
     [found] = DistinctTechnique({}, base=Answers(*copies)).retrieve("valve")
-    assert folded_copies(found) == "5 copies: old0.md, old1.md, old2.md, …"
+    assert folded_copies(found) == "5 copies: old0.md; old1.md; old2.md; …"
     assert folded_copies(copies[0]) == ""

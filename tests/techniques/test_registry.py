@@ -108,7 +108,7 @@ def test_missing_generator_names_the_remedy(tmp_path, resources, name, remedy):
 
 def test_file_without_techniques_has_the_packaged_ones(tmp_path):
     packaged = TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
-    for text, default in [("", "distinct"), ("# nothing\n", "distinct"), ("default: mmr\ntechniques:\n", "mmr")]:
+    for text, default in [("", "hybrid"), ("# nothing\n", "hybrid"), ("default: mmr\ntechniques:\n", "mmr")]:
         registry = load(tmp_path, text)
         assert (registry.names(), registry.default) == (packaged.names(), default)
 

@@ -1,0 +1,83 @@
+"""A search withholds nothing: only identical texts are folded, and the result lists all their places."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragistry import RemoteWorkspace, Workspace
+from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.types import Document, Where
+from tests.conftest import everywhere
+
+Either = Workspace | RemoteWorkspace
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
+RULE = "No music is played in the house after ten o'clock in the evening."
+
+
+def statement(month: str) -> str:
+    """One of several texts that differ in a word and a number."""
+    return (
+        f"# Rent statement\n\nStatement for the flat at 14 Quay Street, second floor left.\nMonth: {month} 2025. "
+        f"Rent received: {450 if month == 'July' else 900} euros. Service charges received: 210 euros.\n"
+        "The balance is carried forward to the next statement. Please report differences within fourteen days."
+    )
+
+
+@everywhere
+def test_records_of_one_form_are_all_found(workspace: Either) -> None:
+    for month in MONTHS:
+        workspace.library.ingest_text(statement(month), f"{month}.md", "notes")
+    found = workspace.search("in which month was less rent paid?", top_k=10)
+    assert {document.metadata["source_file"] for document in found.documents} == {f"{month}.md" for month in MONTHS}
+    assert found.degraded == ()
+
+
+@everywhere
+def test_identical_texts_are_one_result_with_all_places(workspace: Either) -> None:
+    workspace.library.create_collection("flats")
+    for number in range(7):
+        workspace.library.ingest_text(RULE.replace(" ", "  " if number % 2 else " "), f"{number}.txt", "notes")
+    workspace.library.ingest_text(RULE, "other.txt", "flats")
+    workspace.library.ingest_text("Music is allowed in the garden.", "garden.txt", "notes")
+    workspace.library.ingest_text("The evening concert has music by Bach.", "concert.txt", "notes")
+    found = workspace.search("music in the house in the evening", top_k=3).documents
+    assert [document.metadata.get("copies") for document in found] == [7, None, None], "other texts fill the places"
+    names = {f"notes: {number}.txt, line 1" for number in range(7)} | {"flats: other.txt, line 1"}
+    own = {"collection": found[0].metadata["collection"], "source": found[0].metadata["source_file"]}
+    assert set(found[0].metadata["copy_places"]) == names - {"{collection}: {source}, line 1".format(**own)}
+    within = workspace.search("music in the house", collection="flats").documents
+    assert [document.metadata.get("copies") for document in within] == [None], "other collections are not named"
+    limited = workspace.search("music in the house", where={"source_file": {"$in": ["1.txt", "2.txt"]}}).documents
+    assert [document.metadata["copies"] for document in limited] == [1]
+
+
+def test_places_beyond_the_retrieved_ones_are_listed(workspace: Workspace) -> None:
+    for number in range(30):
+        workspace.library.ingest_text(f"# Contract {'abc'[number % 3] * 9}\n\n{RULE}", f"{number}.md", "notes")
+        workspace.library.ingest_text(RULE, f"{number}.txt", "notes")
+    [found] = workspace.search("music in the house", "bm25", top_k=2, where={"source_file": {"$ne": "x"}}).documents[:1]
+    assert found.metadata["copies"] in (9, 29)
+
+
+def test_techniques_return_every_passage_and_the_tool_names_the_places(workspace: Workspace) -> None:
+    for name in ("a", "b"):
+        workspace.library.ingest_text(RULE, name, "notes")
+    assert len(workspace.technique("hybrid").retrieve("music")) == 2
+    assert "[1 copy: notes: " in SearchLibraryTool(workspace.library).handle({"query": "music"})
+
+
+class Twice:
+    """A technique from elsewhere that returns texts of its own, the first one twice."""
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        texts = ["one  text", " one text\n", "another text", "😀 😀", "😀\n😀"]
+        return [Document(text, {}, 1 - n / 10, f"id{n}") for n, text in enumerate(texts)][:top_k]
+
+
+@pytest.mark.parametrize(("top_k", "ids"), [(None, ["id0", "id2", "id3"]), (2, ["id0", "id2"]), (1, ["id0"])])
+def test_documents_without_sources_are_named_by_their_ids(
+    workspace: Workspace, top_k: int | None, ids: list[str]
+) -> None:
+    found = workspace.search("text", technique=Twice(), top_k=top_k).documents
+    assert [document.id for document in found] == ids
+    assert found[0].metadata.get("copy_places", ["id1"]) == ["id1"]
