@@ -187,7 +187,7 @@ class SearchRequest:
 class RetrievalResult:
     """The result of a search of a library or workspace, best document first.
 
-    Documents with identical text are one document; ``copies`` and ``copy_places`` in its metadata count and list the others.
+    Documents with identical text are one; ``copies`` and ``copy_places`` in its metadata count and list the others.
     ``total_results`` is ``len(documents)``; ``trace`` has one entry per stage, in the order of their start.
     ``weak``: the documents show that nothing fits the query well (`techniques.weakness`).
     """

@@ -326,7 +326,7 @@ def _copies(opened: Workspace) -> list[Finding]:
     parts = [
         named,
         *([f"and {numbered(more, 'more famil[y|ies]')} of versions"] if more > 0 else []),
-        "search with the technique `distinct` for the newest only, or remove old versions with `ragistry sources delete`",
+        "the technique `distinct` returns only the newest; `ragistry sources delete` removes old versions",
         *([compared] if found.compared < found.sources else []),
     ]
     return [Finding("copies", "warning", "; ".join(parts))]

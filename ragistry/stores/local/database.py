@@ -13,6 +13,7 @@ from threading import RLock
 from time import time_ns
 
 from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores.local import migrations
 from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.records import half_character_error
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 
 FILE = "store.db"
 INDEXES = ("words", "vectors")
-FORMAT = 10
 BUSY_SECONDS = 5.0
 ERASE_MS = 500
 """Milliseconds that a deletion waits for readers that still see the deleted rows."""
@@ -66,7 +66,7 @@ CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER
 CREATE TABLE next_vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL);  -- for the indexes
 CREATE TABLE indexes (name TEXT PRIMARY KEY, mark TEXT NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = {FORMAT};
+PRAGMA user_version = {migrations.FORMAT};
 """
 
 
@@ -171,7 +171,7 @@ class Database:
                 yield None
                 return
             try:
-                check_format(connection, self.path)
+                migrations.check_format(connection, self.path)
                 connection.execute("BEGIN")
                 self._alone = connection
                 yield connection
@@ -192,6 +192,7 @@ class Database:
             connection = self._writer
             try:
                 connection.execute("BEGIN IMMEDIATE")
+                migrations.check_format(connection, self.path)  # a newer version may have migrated it meanwhile
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -241,12 +242,26 @@ class Database:
         try:
             connection.executescript("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
             if not self._checked:
-                check_format(connection, self.path)
-                self._checked = True
+                self._check_format(connection, mode)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _check_format(self, connection: sqlite3.Connection, mode: str) -> None:
+        """Check the format at the first connection, and migrate a file of an earlier version that can be written."""
+        if mode == WRITABLE and migrations.format_of(connection) in migrations.STEPS:
+            with self.lock.writing():
+                self.room.check_any()
+                migrations.migrate(connection, self.path)
+        migrations.check_format(connection, self.path)
+        self._checked = True
+
+    def migrate_if_possible(self) -> None:
+        """Migrate a file of an earlier version, even if it is damaged elsewhere."""
+        self.check_usable()
+        with suppress(StoreError), self.read():
+            pass
 
     def check_usable(self) -> None:
         """Raise `StoreError` if the store is closed, or was opened before this process was forked."""
@@ -270,16 +285,6 @@ def remove(path: Path) -> None:
     """Remove a closed database and the files that belong to it."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
-
-
-def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StoreError` for a file of another version of the program."""
-    [found] = connection.execute("PRAGMA user_version").fetchone()
-    if found != FORMAT:
-        raise StoreError(
-            f"{str(path)!r} was made by another version of Ragistry (format {found}, this one has {FORMAT}); "
-            "move the folder away and ingest again"
-        )
 
 
 def read_head(connection: sqlite3.Connection) -> Head:

@@ -24,7 +24,6 @@ from ragistry.stores.local.database import (
     FILE,
     WRITABLE,
     Head,
-    check_format,
     create,
     open_alone,
     read_head,
@@ -32,6 +31,7 @@ from ragistry.stores.local.database import (
     remove,
     translated,
 )
+from ragistry.stores.local.migrations import check_format
 from ragistry.stores.local.room import Room
 from ragistry.stores.records import text_hash
 from ragistry.types import Repair

@@ -383,7 +383,7 @@ class LocalStore:
 
     def verify(self) -> list[str]:
         """Read every file and return the faults, one line each."""
-        self._database.check_usable()
+        self._database.migrate_if_possible()
         found = list(faults(self._database.path))
         if not found:
             problems = {index.name: index.problem() for index in self._indexes()}
@@ -397,7 +397,7 @@ class LocalStore:
         return found
 
     def repair(self) -> Repair:
-        self._database.check_usable()
+        self._database.migrate_if_possible()
         with self._lock.writing():
             broken = list(faults(self._database.path))
             lost: Repair = Repair()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -19,6 +19,8 @@ from ragistry.errors import ConfigError, StoreConnectionError, StoreError
 from ragistry.stores.postgres.errors import is_conflict, is_lost, translated, translation
 
 FORMAT = 1
+STEPS: Mapping[int, str] = {}
+"""From each format that can be migrated, the statements that lead to the next one. All steps are one transaction."""
 CONNECT_SECONDS = 5
 ATTEMPTS = 4
 """Number of attempts of a write that conflicts with other writers."""
@@ -302,13 +304,23 @@ class Database:
     # The schema
 
     def open(self) -> None:
-        """Create the tables if they are missing. Raises `StoreError` for tables of another version."""
+        """Create the tables if they are missing, or migrate those of an earlier version; else raise `StoreError`."""
         try:
+            self._migrate()
             self.read(lambda connection: read_head(connection, self.place))
         except StoreError as error:
             if not isinstance(error.__cause__, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
                 raise
             self._create()
+
+    def _migrate(self) -> None:
+        if self.read(_format) not in STEPS:
+            return
+        with translated(self.place), self._connection() as connection, connection.transaction():
+            lock(connection, self.schema, shared=False)
+            while (found := _format(connection)) in STEPS:  # another process may have been faster
+                connection.execute(STEPS[found])
+                connection.execute("UPDATE head SET format = %s", (found + 1,))
 
     def _create(self) -> None:
         with translated(self.place), self._connection() as connection, connection.transaction():
@@ -330,13 +342,22 @@ def create_vectors(connection: Connection, table: str) -> None:
     connection.execute(f"ALTER TABLE {table} SET (toast_tuple_target = 8160)")
 
 
+def _format(connection: Connection) -> int:
+    return int((connection.execute("SELECT format FROM head").fetchone() or (0,))[0])
+
+
 def read_head(connection: Connection, place: str) -> Head:
     """Read the state of the store. Raises `StoreError` for tables of another version."""
     found, *fields = connection.execute(HEAD).fetchone() or (0, 0, "", 0, 0, 0, None, None, False, 0)
+    if found > FORMAT:
+        raise StoreError(
+            f"{place}: written by a newer version of Ragistry (format {found}, this one has {FORMAT}); update "
+            "Ragistry, or set another `collection` in documents.yaml"
+        )
     if found != FORMAT:
         raise StoreError(
-            f"{place}: was made by another version of Ragistry (format {found}, this one has {FORMAT}); set another "
-            "`collection` in documents.yaml and ingest again"
+            f"{place}: written by an earlier version of Ragistry (format {found}, this one has {FORMAT}); open it once "
+            "on the primary server with the right to change tables, or ingest into another `collection`"
         )
     return Head(*fields)
 

@@ -1,0 +1,75 @@
+"""The format of ``store.db``, and the steps that bring a file of an earlier version to it.
+
+Every change of what is stored, or of its meaning, raises `FORMAT` and adds a step. All steps of a file run in one
+transaction: a process that is killed meanwhile leaves the old library.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ragistry.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+FORMAT = 10
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {}
+"""From each format that can be migrated, the step to the next one. It runs within the transaction."""
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """Read the format of a database."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StoreError` unless a file has the format of this version; the message names the remedy."""
+    found = format_of(connection)
+    if found == FORMAT:
+        return
+    if found > FORMAT:
+        raise StoreError(
+            f"{str(path)!r} was written by a newer version of Ragistry (format {found}, this one has {FORMAT}); "
+            "update Ragistry, or restore a backup that this version made"
+        )
+    if found in STEPS:
+        raise StoreError(
+            f"{str(path)!r} was written by an earlier version of Ragistry (format {found}, this one has {FORMAT}), and "
+            "it cannot be written to migrate it; make its folder writable, or restore a `ragistry backup` of it in "
+            "another folder"
+        )
+    raise StoreError(
+        f"{str(path)!r} was written by a version of Ragistry that is too old to be migrated (format {found}, this one "
+        f"has {FORMAT}); move the folder away and ingest again"
+    )
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring a database to the format of this version, if there is a step for it; the caller holds the write lock.
+
+    Raises:
+        StoreError: A step failed; nothing was changed.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    found = first = format_of(connection)  # another process may have been faster
+    try:
+        while found in STEPS and found < FORMAT:
+            STEPS[found](connection)
+            found += 1
+            connection.execute(f"PRAGMA user_version = {found}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        connection.rollback()
+        raise StoreError(
+            f"{str(path)!r} could not be migrated from format {first} to {FORMAT} ({error}); nothing was changed; free "
+            "some space and try again, or use the earlier version; `ragistry backup` makes a copy before you try"
+        ) from error
+    if found != first:
+        log.warning(
+            "%s: migrated from format %d to %d; earlier versions of Ragistry cannot open it anymore, but a `ragistry "
+            "backup` that they made",
+            path, first, found,
+        )  # fmt: skip
