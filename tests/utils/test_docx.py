@@ -340,6 +340,52 @@ def test_the_parts_of_a_paragraph(inner: str) -> None:
     assert (text_of(document), document.lost) == (FORMS[inner], {})
 
 
+def styled(kind: str, name: str, vanish: str = "", based: str = "") -> str:
+    above = f'<w:basedOn w:val="{based}"/>' if based else ""
+    return f'<w:style w:type="{kind}" w:styleId="{name}">{above}<w:rPr>{vanish}</w:rPr></w:style>'
+
+
+HIDES, SHOWS = "<w:vanish/>", '<w:vanish w:val="0"/>'
+HIDING_STYLES = (
+    styled("character", "Hides", HIDES)
+    + styled("character", "HidesToo", based="Hides")
+    + styled("character", "Shows", SHOWS, "Hides")
+    + styled("paragraph", "Hidden", HIDES)
+    + styled("paragraph", "HiddenToo", based="Hidden")
+    + styled("paragraph", "Shown", SHOWS, "Hidden")
+)
+HIDDEN_RUNS = {
+    # style of the paragraph, style of the run, the run itself, hidden by default: whether the text is visible
+    ("Hidden", "", "", False): False,
+    ("Hidden", "", SHOWS, False): True,
+    ("HiddenToo", "", '<w:vanish w:val="off"/>', False): True,
+    ("HiddenToo", "", "", False): False,
+    ("Shown", "", "", False): True,
+    ("Shown", "", HIDES, False): False,
+    ("", "Hides", SHOWS, False): True,
+    ("", "HidesToo", "", False): False,
+    ("", "Shows", "", False): True,
+    ("Hidden", "Hides", "", False): True,
+    ("HiddenToo", "HidesToo", "", False): True,
+    ("Hidden", "Shows", "", False): False,
+    ("", "", "", True): False,
+    ("Hidden", "Hides", "", True): False,
+    ("", "", SHOWS, True): True,
+}
+
+
+@pytest.mark.parametrize("hidden", HIDDEN_RUNS)
+def test_a_run_is_hidden_by_itself_or_by_one_of_its_styles(hidden: tuple[str, str, str, bool]) -> None:
+    style, run_style, own, by_default = hidden
+    default = f"<w:docDefaults><w:rPrDefault><w:rPr>{HIDES}</w:rPr></w:rPrDefault></w:docDefaults>" * by_default
+    styles = part("styles", default + HIDING_STYLES)
+    named = f'<w:rStyle w:val="{run_style}"/>' if run_style else ""
+    body = paragraph(f"<w:r><w:rPr>{named}{own}</w:rPr><w:t>cedar planted here</w:t></w:r>", style)
+    document = read(word_file(body, {"styles.xml": ("styles", styles)}), ".docx")
+    assert text_of(document) == "cedar planted here" * HIDDEN_RUNS[hidden]
+    assert document.lost == {}
+
+
 def test_tables_keep_their_columns() -> None:
     def cell(text: str, properties: str = "") -> str:
         return f"<w:tc><w:tcPr>{properties}</w:tcPr>{paragraph(run(text))}</w:tc>"

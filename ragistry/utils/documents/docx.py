@@ -188,7 +188,9 @@ class _Styles:
     def __init__(self, root: Element | None) -> None:
         self._found = {} if root is None else {style.get(W + "styleId"): style for style in root.iter(W + "style")}
         self._known: dict[str, _Style] = {}
-        self._may_hide = root is not None and next(root.iter(W + "vanish"), None) is not None
+        self.may_hide = root is not None and next(root.iter(W + "vanish"), None) is not None
+        default = f"{W}docDefaults/{W}rPrDefault/{_RPR}/{W}vanish"
+        self.hides = root is not None and _is_on(root.find(default))
         self.default = next((key for key, style in self._found.items() if _is_default(style)), "")
 
     def __getitem__(self, name: str) -> _Style:
@@ -220,13 +222,6 @@ class _Styles:
             number, depth = _numbered(numbered, number, depth)
         marked = style.find(f"{_RPR}/{W}vanish")
         return _Style(level, number, depth, hidden if marked is None else _is_on(marked))
-
-    @property
-    def hidden(self) -> set[str]:
-        """The styles whose text is hidden."""
-        if not self._may_hide:
-            return set()
-        return {name for name in self._found if self[name].hidden}
 
 
 def _is_default(style: Element) -> bool:
@@ -416,7 +411,8 @@ class _Reader:
         self._list = ListLines()
         self._later: list[Block] = []
         self._styles = _Styles(package.first("styles"))
-        self.hidden_styles = self._styles.hidden
+        self.hidden: list[Element] = []
+        """Elements that Word does not show."""
         self._numbers = _Numbering(package.first("numbering"))
         self._notes = {kind: _by_id(package.first(kind + "s"), W + kind) for kind in ("footnote", "endnote")}
         self._comments = _by_id(package.first("comments"), W + "comment")
@@ -430,7 +426,7 @@ class _Reader:
         self._parts_read: set[str] = set()
         self._fields: list[bool] = []  # whether the text is an instruction, for each field around it
         self._muted = 0
-        self._hidden = False
+        self._hidden = False  # whether the style of the paragraph hides it
         self._font: Element | None = None
         self._page_field = False
 
@@ -623,26 +619,26 @@ class _Reader:
     def _paragraph(self, element: Element) -> _Paragraph:
         line = _Line()
         self._page_field = False
+        properties = element.find(_PPR)
+        named = None if properties is None else properties.find(W + "pStyle")
+        name = self._styles.default if named is None else named.get(_VAL, "")
+        style = self._styles[name]
+        outer, self._hidden = self._hidden, style.hidden
         self._inline(element, line)
+        self._hidden = outer
         if self._muted:  # an instruction does not continue in the next paragraph, so its end is missing
             self._fields, self._muted = [False] * len(self._fields), 0
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
             text = ""
-        properties = element.find(_PPR)
-        name, level, number, depth = self._styles.default, None, None, None
+        level, number, depth = None, None, None
         if properties is not None:
             for item in properties:
                 tag = item.tag
-                if tag == W + "pStyle":
-                    name = item.get(_VAL, "")
-                elif tag == W + "outlineLvl":
+                if tag == W + "outlineLvl":
                     level = (_number(item.get(_VAL), 9) + 1) % 10
                 elif tag == W + "numPr":
                     number, depth = _numbered(item, "", -1)
-        style = self._styles[name]
-        if style.hidden:
-            text = ""
         number = number or style.number
         label = ""
         if number and number != "0":
@@ -669,7 +665,8 @@ class _Reader:
 
     def _run(self, run: Element, line: _Line) -> None:
         properties = run.find(_RPR)
-        if properties is not None and self._is_hidden(properties):
+        if self._is_hidden(properties):
+            self.hidden.append(run)
             for mark in run.iter(_FIELD_MARK):
                 self._field_mark(mark, None)
             return
@@ -680,14 +677,16 @@ class _Reader:
         if len(line.parts) == before + 1:
             line.parts[before] = raised(line.parts[before], _position(properties))
 
-    def _is_hidden(self, properties: Element) -> bool:
-        vanish = properties.find(W + "vanish")
+    def _is_hidden(self, properties: Element | None) -> bool:
+        """Return whether a run is hidden: by itself, otherwise by one of its two styles; both together show it."""
+        vanish = None if properties is None else properties.find(W + "vanish")
         if vanish is not None:
             return _is_on(vanish)
-        if not self.hidden_styles:
+        if not self._styles.may_hide:
             return False
-        style = properties.find(W + "rStyle")
-        return style is not None and style.get(_VAL) in self.hidden_styles
+        style = None if properties is None else properties.find(W + "rStyle")
+        by_character = style is not None and self._styles[style.get(_VAL, "")].hidden
+        return self._styles.hides or by_character != self._hidden
 
     def _text(self, text: str, line: _Line) -> None:
         if _PRIVATE.search(text):
@@ -741,6 +740,8 @@ class _Reader:
     def _content_control(self, element: Element, line: _Line) -> None:
         box = element.find(f"{W}sdtPr/{W14}checkbox")
         if box is not None and not self._muted:
+            if self._is_hidden(None):
+                return
             checked = box.find(W14 + "checked")
             line.parts.append("☒" if checked is not None and checked.get(W14 + "val", "1") in ("1", "true") else "☐")
             return
@@ -779,6 +780,9 @@ class _Reader:
             self._comment(reference, line)
 
     def _maths(self, element: Element, line: _Line) -> None:
+        if self._is_hidden(next(element.iter(_RPR), None)):
+            self.hidden.append(element)
+            return
         edge = "\t" if element.tag == M + "oMathPara" else FORMULA_EDGE
         formulas = [element] if element.tag == M + "oMath" else element.findall(M + "oMath")
         for formula in formulas:
@@ -958,8 +962,10 @@ def _second_look(package: _Package, reader: _Reader) -> dict[str, int]:
     pictures: list[str] = []
 
     def words(root: Element) -> str:
-        return _raw_text(root, reader.hidden_styles, boxes, formulas, pictures)
+        return _raw_text(root, boxes, formulas, pictures)
 
+    for hidden in reader.hidden:
+        _empty(hidden)
     document = package.document
     deleted = {
         (reference.tag, reference.get(_ID))
@@ -1005,9 +1011,7 @@ def _raw_drawing(root: Element) -> str:
     return " ".join([*values, "".join(pieces)])
 
 
-def _raw_text(
-    root: Element, hidden_styles: set[str], boxes: list[str], formulas: list[str], pictures: list[str]
-) -> str:
+def _raw_text(root: Element, boxes: list[str], formulas: list[str], pictures: list[str]) -> str:
     """Return the text of all ``w:t`` and ``a:t`` that Word shows; text boxes, formulas and alternative texts apart."""
     etree.strip_elements(root, _FALLBACK, W + "moveFrom", with_tail=False)
     for gone in [item for item in root.iter(W + "del") if len(item)]:
@@ -1015,13 +1019,6 @@ def _raw_text(
     for mark in [*root.iter(W + "trPr")]:
         if mark.find(W + "del") is not None:
             _cut(mark.getparent())
-    for vanish in [*root.iter(W + "vanish")]:
-        run = vanish.getparent().getparent()
-        if _is_on(vanish) and run is not None and run.tag == _R:
-            _empty(run)
-    for style in [*root.iter(W + "rStyle", W + "pStyle")] if hidden_styles else []:
-        if style.get(_VAL) in hidden_styles:
-            _empty(style.getparent().getparent())
     for control in [*root.iter(W14 + "checkbox")]:
         holder = control.getparent().getparent()
         if next(holder.iter(_P), None) is None:
