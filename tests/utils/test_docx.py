@@ -250,6 +250,13 @@ KINDS: dict[str, Callable[[], bytes]] = {
     "charts": charts,
     "formulas": inside(P.format(run("where ") + "<m:oMath><m:r><m:t>{phrase}</m:t></m:r></m:oMath>")),
     "alternative texts": inside(P.format(drawing("", description="{phrase}"))),
+    "titles of pictures": inside(
+        P.format(drawing("", description="Cedars").replace("descr", 'title="{phrase}" descr'))
+    ),
+    "table captions": inside(
+        '<w:tbl><w:tblPr><w:tblCaption w:val="{phrase}"/><w:tblDescription w:val="Rain"/></w:tblPr><w:tr><w:tc>'
+        "<w:p>{run}</w:p></w:tc></w:tr></w:tbl>"
+    ),
     "watermarks": inside(P.format('<w:r><w:pict><v:shape><v:textpath string="{phrase}"/></v:shape></w:pict></w:r>')),
     "footnotes": lambda: notes("footnote"),
     "endnotes": lambda: notes("endnote"),

@@ -18,7 +18,7 @@ URN = "urn:oasis:names:tc:opendocument:xmlns:"
 SPACES = {
     **{
         name: f"{URN}{name}:1.0"
-        for name in ("office", "text", "table", "style", "form", "presentation", "meta", "chart")
+        for name in ("office", "text", "table", "style", "form", "presentation", "meta", "chart", "dr3d")
     },
     "draw": f"{URN}drawing:1.0",
     "svg": f"{URN}svg-compatible:1.0",
@@ -145,6 +145,21 @@ KINDS: dict[str, Callable[[], bytes]] = {
     "frames of the page": inside(BOX.format(p("{phrase}"))),
     "shapes": inside(p("Text")[:-9] + f"<draw:custom-shape>{p('{phrase}')}</draw:custom-shape></text:p>"),
     "alternative texts": inside(p("<draw:frame><draw:image/><svg:desc>{phrase}</svg:desc></draw:frame>")),
+    "titles of pictures": inside(
+        p("<draw:frame><draw:image/><svg:title>{phrase}</svg:title><svg:desc>Rain</svg:desc></draw:frame>")
+    ),
+    "image maps": inside(
+        p(
+            "<draw:frame><draw:image/><draw:image-map><draw:area-circle><svg:title>{phrase}</svg:title>"
+            "</draw:area-circle></draw:image-map></draw:frame>"
+        )
+    ),
+    "groups": inside(p("<draw:g><svg:title>{phrase}</svg:title><draw:rect/></draw:g>")),
+    "scenes": inside(p("<dr3d:scene><svg:title>{phrase}</svg:title><dr3d:sphere/></dr3d:scene>")),
+    "titles of tables": inside(
+        "<table:table><table:title>{phrase}</table:title><table:desc>Rain</table:desc><table:table-row>"
+        f"{CELL.format(p('x'))}</table:table-row></table:table>"
+    ),
     "sections": inside(f'<text:section text:name="a">{p("{phrase}")}</text:section>'),
     "indexes": inside(
         "<text:table-of-content><text:table-of-content-source><text:index-title-template>Template"

@@ -14,6 +14,7 @@ from ragistry.utils.chunker import chunk_document, chunk_extracted
 from ragistry.utils.documents.extract import SUPPORTED_FORMATS, extract
 from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.documents.formats import OFFICE_EXTS
+from ragistry.utils.documents.office_package import picture_text
 from tests.messages import check_message, refused
 from tests.utils import office_files
 from tests.utils.office_files import HEADING, MAKERS, TITLE, WORDS
@@ -162,6 +163,41 @@ def test_nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert WORDS in extract(tmp_path / "a.docx").text
     close_workers()
     assert list(home.rglob("*")) == []
+
+
+NAMES_OF_FILES = [
+    r"C:\Users\ann\Pictures\sunset over the bay.jpg",
+    r"C:\Documents and Settings\ann\Desktop\logo",
+    r"\\server\dept$\scan 1.tif",
+    "D:/scans/page1",
+    "/home/ann/plots/rain 2.pdf",
+    "/Users/ann/Desktop/Screenshot 2020-01-01 at 10.00.png",
+    "file:///C:/Users/ann/My%20Pictures/a.gif",
+    "file:///home/ann/a b.png",
+    "~/plots/rain",
+    r"..\images\fig1.eps",
+    "images/fig1.png",
+    "IMG_1234.JPG",
+    "Description: Macintosh HD:Users:ann:Desktop:logo",
+    "cid:image001.png@01D0A1B2.C3D4E5F0",
+]
+DESCRIPTIONS = [
+    "A cedar",
+    "Pump and/or valve",
+    "Folder C:\\Users in the tree",
+    "https://example.org/logo.png",
+    "/ 5 of 8",
+    "Rain: May: 40 mm",
+    "C:\\ is full, see the message of the system",
+    "The dialog asks for the name of a file such as logo.png",
+]
+
+
+@pytest.mark.parametrize("text", [*NAMES_OF_FILES, *DESCRIPTIONS])
+def test_the_path_of_a_picture_is_no_description(text: str) -> None:
+    wanted = text in DESCRIPTIONS
+    assert picture_text(text) == text * wanted
+    assert picture_text("Rain", text) == (f"Rain: {text}" if wanted else "Rain")
 
 
 def test_every_format_is_tried() -> None:

@@ -117,6 +117,12 @@ def picture(slide: Slide, phrase: str) -> None:
     slide.shapes.add_textbox(*BOX)._element.nvSpPr.cNvPr.set("descr", phrase)
 
 
+def titled_picture(slide: Slide, phrase: str) -> None:
+    properties = slide.shapes.add_group_shape()._element.nvGrpSpPr.cNvPr
+    properties.set("title", phrase)
+    properties.set("descr", "Rain")
+
+
 def chart_of(slide: Slide, phrase: str, where: str) -> None:
     data = CategoryChartData()
     data.categories = [phrase if where == "category" else "May", "June"]
@@ -135,6 +141,7 @@ KINDS: dict[str, Callable[[Slide, str], None]] = {
     "tables": table,
     "notes": note,
     "alternative texts": picture,
+    "titles of pictures": titled_picture,
     "chart titles": lambda slide, phrase: chart_of(slide, phrase, "title"),
     "chart axes": lambda slide, phrase: chart_of(slide, phrase, "axis"),
     "chart categories": lambda slide, phrase: chart_of(slide, phrase, "category"),

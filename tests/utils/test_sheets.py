@@ -203,14 +203,15 @@ def test_charts_tables_and_text_boxes_are_named() -> None:
             return data
         box = (
             b'<oneCellAnchor><sp xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><nvSpPr>'
-            b'<cNvPr id="9" name="Box" descr="A box of oak"/></nvSpPr><txBody><a:p><a:r><a:t>In the b</a:t></a:r><a:r>'
+            b'<cNvPr id="9" name="Box" title="Crate" descr="A box of oak"/></nvSpPr><txBody>'
+            b"<a:p><a:r><a:t>In the b</a:t></a:r><a:r>"
             b"<a:t>ox</a:t></a:r></a:p></txBody></sp></oneCellAnchor>"
         )
         return data.replace(b"</wsDr>", box + b"</wsDr>")
 
     document = read(changed(saved(book), with_text_box), ".xlsx")
     text = text_of(document)
-    for wanted in ("Chart: Wet months. Axes: Month, Millimetres", "In the box", "[Picture: A box of oak]"):
+    for wanted in ("Chart: Wet months. Axes: Month, Millimetres", "In the box", "[Picture: Crate: A box of oak]"):
         assert wanted in text
     assert "[Table Rainfall: A1:B3]" in text
     assert document.lost == {}
@@ -348,6 +349,10 @@ def test_every_phrase_is_on_its_sheet_of_opendocument() -> None:
         "</table:table-row>",
         "comments": "<table:table-row><table:table-cell><office:annotation><text:p>{}</text:p></office:annotation>"
         "</table:table-cell></table:table-row>",
+        "shapes of cells": "<table:table-row><table:table-cell><draw:rect><text:p>{}</text:p></draw:rect>"
+        "</table:table-cell></table:table-row>",
+        "titles": "<table:shapes><draw:frame><svg:title>{}</svg:title><svg:desc>Rain</svg:desc></draw:frame>"
+        "</table:shapes>",
         "boxes": "<table:shapes><draw:custom-shape><text:p>{}</text:p></draw:custom-shape></table:shapes>",
     }
     for form in places.values():

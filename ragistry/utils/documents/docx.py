@@ -16,7 +16,7 @@ from lxml import etree
 from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.utils.documents.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
 from ragistry.utils.documents.formulas import M, office_formula
-from ragistry.utils.documents.office_package import Package, Relation
+from ragistry.utils.documents.office_package import Package, Relation, picture_text
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,
@@ -562,6 +562,7 @@ class _Reader:
 
     def _add_table(self, table: Element) -> None:
         self._emit(self._list.take())
+        self._emit(_table_text(table))
         rows = [*_rows(table)]
         if len(rows) == 1 and len(cells := [*_cells(rows[0])]) == 1:  # a frame around text
             self._children(cells[0])
@@ -596,6 +597,7 @@ class _Reader:
                     else:
                         yield self._flat(item)
             elif tag == _TBL:
+                yield _table_text(child)
                 for row in _rows(child):
                     yield from self._row(row)
             elif tag == _ALTERNATE:
@@ -826,10 +828,10 @@ class _Reader:
                 if text := escape_markup(" ".join(paragraph_text(child).split())):
                     line.after.append(Block(text, _PLACES[self._kind]))
             elif isinstance(tag, str):
-                description: str = child.get("alt", "") if tag.startswith(V) else ""
-                if tag.endswith(("}docPr", "}cNvPr")):
-                    description = child.get("descr") or child.get("title") or ""
-                if description := " ".join(description.split()):
+                names = ("alt",) if tag.startswith(V) else ("title", "descr")
+                if (len(names) == 1 or tag.endswith(("}docPr", "}cNvPr"))) and (
+                    description := picture_text(*map(child.get, names))
+                ):
                     described[description] = None
                 if tag == V + "textpath" and child.get("string"):
                     line.after.append(Block(finish_text([child.get("string")]), _PLACES[self._kind]))
@@ -909,6 +911,13 @@ def _by_id(root: Element | None, tag: str) -> dict[str, Element]:
     if root is None:
         return {}
     return {item.get(_ID, ""): item for item in root.iter(tag) if item.get(W + "type", "normal") == "normal"}
+
+
+def _table_text(table: Element) -> str:
+    """Return the title and the description of a table, which its properties hold."""
+    found = [table.find(f"{W}tblPr/{W}tbl{name}") for name in ("Caption", "Description")]
+    text = picture_text(*(one.get(_VAL) for one in found if one is not None))
+    return finish_text([f"[Table: {text}]"]) if text else ""
 
 
 def _rows(parent: Element) -> Iterator[Element]:
@@ -1036,7 +1045,7 @@ def _raw_text(root: Element, boxes: list[str], formulas: list[str], pictures: li
     for formula in [*root.iter(M + "oMath")]:
         formulas.append("".join(item.text or "" for item in formula.iter(M + "t", _T)))
         formula[:] = []
-    pictures += [item.get("descr") or item.get("title") or "" for item in root.iter(WP + "docPr")]
+    pictures += [picture_text(item.get("title"), item.get("descr")) for item in root.iter(WP + "docPr")]
     found = [*root.iter(_BOX)]
     for box in found:
         _cut(box)

@@ -16,7 +16,7 @@ from lxml import etree
 
 from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.formulas import mathml_formula
-from ragistry.utils.documents.office_package import Package, properties
+from ragistry.utils.documents.office_package import Package, picture_text, properties
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,
@@ -458,6 +458,8 @@ class _Reader:
 
     def _add_table(self, table: Element) -> None:
         self._emit(self._list.take())
+        if text := _described(table, TABLE):
+            self._emit(finish_text([f"[Table: {text}]"]))
         self._emit(table_markdown([*self._rows(table)]))
         self._flush()
 
@@ -499,6 +501,8 @@ class _Reader:
                     text = self._flat([part])
                     yield f"{label} {text}" if label and text else text
             elif tag == TABLE + "table":
+                if text := _described(child, TABLE):
+                    yield without_breaks(finish_text([f"[Table: {text}]"]))
                 for row in self._rows(child):
                     yield from row
             elif tag in _INLINE:
@@ -602,15 +606,12 @@ class _Reader:
 
     def _frame(self, element: Element, line: _Line) -> None:
         """Read a frame or shape: its text follows the paragraph, and its alternative text replaces it."""
-        described: list[str] = []
-        for name in (SVG + "desc", SVG + "title"):
-            if (text := " ".join((element.findtext(name) or "").split())) and not described:
-                described.append(text)
+        described = [_described(element, SVG)]
+        described += [_described(area, SVG) for areas in element.iterchildren(DRAW + "image-map") for area in areas]
         objects = [child for child in element if child.tag in (DRAW + "object", DRAW + "object-ole")]
         for child in objects:
             self._object(child, line)
-        if described:
-            line.parts.append(f"\t[Picture: {described[0]}]\t")
+        line.parts += [f"\t[Picture: {text}]\t" for text in described if text]
         if element.tag == DRAW + "g":
             for child in element:
                 if child.tag in _INLINE:
@@ -677,7 +678,7 @@ _SHAPES = frozenset(
         *("frame", "custom-shape", "rect", "line", "polyline", "polygon", "regular-polygon", "path", "circle"),
         *("ellipse", "connector", "caption", "measure", "g", "page-thumbnail"),
     )
-)
+) | {f"{{{_URN}dr3d:1.0}}scene"}
 _INLINE: dict[str, Callable[[_Reader, Element, _Line], None]] = {
     TEXT + "span": _Reader._span,
     TEXT + "s": _Reader._blanks,
@@ -700,6 +701,11 @@ def _is_hidden(element: Element) -> bool:
         return True
     is_hidden_text: bool = element.tag == TEXT + "hidden-text"
     return is_hidden_text and element.get(TEXT + "is-hidden") != "false"
+
+
+def _described(element: Element, space: str) -> str:
+    """Return the title and the description of a drawing or a table."""
+    return picture_text(element.findtext(space + "title"), element.findtext(space + "desc"))
 
 
 def _has_text(item: Element) -> bool:
@@ -749,14 +755,14 @@ def _second_look(package: _Package, reader: _Reader, body: Element) -> dict[str,
         "endnotes": [note for note in body.iter(TEXT + "note") if note.get(TEXT + "note-class") == "endnote"],
         "comments": [*body.iter(OFFICE + "annotation")],
         "notes pages": [*body.iter(PRESENTATION + "notes")],
-        "alternative texts": [*body.iter(SVG + "desc")],
+        "alternative texts": [*body.iter(SVG + "title", SVG + "desc", TABLE + "title", TABLE + "desc")],
         "footers": [*body.iter(PRESENTATION + "footer-decl", PRESENTATION + "header-decl")],
     }
     for frame in [item for notes in kinds["notes pages"] for item in notes]:
         if frame.get(PRESENTATION + "class") in _MARGIN_CLASSES:
             _cut(frame)
-    for title in [*body.iter(SVG + "title")]:
-        _cut(title)
+    for text in [*kinds["alternative texts"]]:
+        text.text = picture_text(text.text)
     for found in [formulas, *kinds.values()]:
         for item in found:
             _cut(item)

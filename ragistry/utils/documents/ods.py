@@ -15,6 +15,7 @@ from ragistry.utils.documents.office_package import (
     clean,
     local,
     markdown_cell,
+    picture_text,
     plain_markdown,
     properties,
 )
@@ -24,7 +25,6 @@ from ragistry.utils.documents.sheets import (
     Sheet,
     column_name,
     comment_block,
-    is_picture_text,
     sheet_blocks,
 )
 
@@ -32,7 +32,9 @@ CONTENT = "content.xml"
 MOST_REPEATS = 1_000
 """How often a row or cell with a value is repeated at most."""
 
-_OUTSIDE = {"annotation", "frame", "custom-shape", "shapes", "g"}
+_URN = "urn:oasis:names:tc:opendocument:xmlns:"
+_SVG = f"{{{_URN}svg-compatible:1.0}}"
+_SHAPES = f"{{{_URN}drawing:1.0}}", f"{{{_URN}dr3d:1.0}}"
 _WANTED = re.compile(r"<text:p\b[^<>/]*>(.*?)</text:p>", re.DOTALL)
 _SPACE = re.compile(r"<text:(?:s|tab|line-break)\b[^<>]*>")
 _REPLY = re.compile(r"<office:annotation\b[^<>]*(?<!/)>.*?</office:annotation>", re.DOTALL)
@@ -118,7 +120,7 @@ class _Reader:
                     author = "".join(one.xpath("*[local-name()='creator']/text()"))
                     if body:
                         after.append(comment_block(sheet, name, clean(author), body))
-                elif local(one) in _OUTSIDE:
+                elif one.tag.startswith(_SHAPES):
                     after += self._shape_blocks(one, sheet)
             if text:
                 self.shortened = self.shortened or repeats > MOST_REPEATS
@@ -145,17 +147,15 @@ class _Reader:
         return markdown_cell(clean(text)), kind in ("", "string")
 
     def _shape_blocks(self, shapes: etree._Element, sheet: str) -> Iterator[Block]:
-        """Yield the texts, charts and alternative texts of drawings."""
-        for element in shapes.iter("{*}p", "{*}object", "{*}desc"):
+        """Yield the texts, charts, titles and descriptions of drawings."""
+        for element in shapes.iter():
+            if text := picture_text(element.findtext(_SVG + "title"), element.findtext(_SVG + "desc")):
+                yield Block(plain_markdown(f"[Picture: {text}]"), Place(sheet=sheet))
             match local(element):
                 case "p":
                     above = {local(one) for one in element.iterancestors()}
                     if "annotation" not in above and (text := _paragraph(element)):
                         yield Block(plain_markdown(text), Place(sheet=sheet))
-                case "desc":
-                    text = clean(element.text or "")
-                    if is_picture_text(text):
-                        yield Block(plain_markdown(f"[Picture: {' '.join(text.split())}]"), Place(sheet=sheet))
                 case "object":
                     part = attribute(element, "href").removeprefix("./").strip("/")
                     root = self.package.xml(f"{part}/{CONTENT}") if part else None
@@ -194,7 +194,7 @@ def _pieces(element: etree._Element) -> Iterator[str]:
                 yield "\t"
             case "line-break":
                 yield "\n"
-            case name if name not in _OUTSIDE:
+            case name if name != "annotation" and not child.tag.startswith(_SHAPES):
                 yield from _pieces(child)
         yield child.tail or ""
 

@@ -26,6 +26,15 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _LINE_START = re.compile(r"^(?=[>#|]|[-+*]\s|\d{1,9}[.)]\s|```|~~~|=+\s*$|-+\s*$)", re.MULTILINE)
 _NUMBERED = re.compile(r"^\\(\d{1,9})(?=[.)]\s)", re.MULTILINE)
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+_PATH = re.compile(
+    r"(?:description: )?(?:"
+    r"(?:[a-z]:[\\/]|\\\\|file:|cid:|macintosh hd:|(?:~|\.{1,2})?[\\/](?=[^\\/\s]+[\\/]))"
+    r"(?:(?:[^\\/\s]+(?: [^\\/\s]+){0,2}[\\/]|/)*(?:[^\\/\s]+(?: [^\\/\s]+){0,2})?|.*\.\w{2,5})"
+    r"|(?!https?:)\S+(?: \S+){0,5}\.(?:png|jpe?g|jfif|gif|bmp|emf|wmf|svg|tiff?|webp|heic|eps)"
+    r")",
+    re.IGNORECASE,
+)
+"""The path or the name of a file, as programs write it where a person has not described a picture."""
 _PROPERTIES = {
     "title": "Title",
     "creator": "Author",
@@ -204,6 +213,12 @@ def attribute(element: etree._Element, name: str) -> str:
 def clean(text: str) -> str:
     """Remove control characters, and make every line end ``\\n``."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def picture_text(*texts: str | None) -> str:
+    """Join the title and the description of a picture, without those that only name a file."""
+    lines = dict.fromkeys(" ".join(clean(text or "").split()) for text in texts)
+    return ": ".join(line for line in lines if line and not _PATH.fullmatch(line))
 
 
 def plain_markdown(text: str) -> str:

@@ -28,9 +28,9 @@ from ragistry.utils.documents.office_package import (
     local,
     markdown_cell,
     markdown_table,
+    picture_text,
     plain_markdown,
 )
-from ragistry.utils.documents.sheets import is_picture_text
 
 TITLES = {"title", "ctrTitle"}
 REPEATED = {"ftr", "dt", "hdr", "sldNum"}
@@ -163,7 +163,7 @@ class _Slide:
         if kind == "sp" and _placeholder(shape) in REPEATED:
             yield from self._repeated(shape)
             return
-        text = clean(next((one.get("descr") or "" for one in shape.iterfind("./*/{*}cNvPr")), ""))
+        properties = shape.find("./*/{*}cNvPr")
         if kind in ("sp", "cxnSp"):
             for line in self._paragraphs(shape):
                 yield Block(line, self.place)
@@ -172,8 +172,8 @@ class _Slide:
                 yield from self._shape_blocks(child, depth + 1)
         elif kind == "graphicFrame":
             yield from self._frame_blocks(shape)
-        if is_picture_text(text):
-            yield Block(plain_markdown(f"[Picture: {' '.join(text.split())}]"), self.place)
+        if properties is not None and (text := picture_text(properties.get("title"), properties.get("descr"))):
+            yield Block(plain_markdown(f"[Picture: {text}]"), self.place)
 
     def _repeated(self, shape: etree._Element) -> Iterator[Block]:
         """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""

@@ -23,6 +23,7 @@ from ragistry.utils.documents.office_package import (
     local,
     markdown_cell,
     markdown_table,
+    picture_text,
     plain_markdown,
 )
 
@@ -35,7 +36,6 @@ SMALL_TABLE = 10_000
 
 _CELL = re.compile(r"([A-Za-z]{1,3})(\d{1,7})$")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
-_FILE_NAME = re.compile(r"[^\n/\\]+\.(?:png|jpe?g|gif|bmp|emf|wmf|svg|tiff?|webp)$", re.IGNORECASE)
 _HEADER_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[LCR]|[A-Za-z])')
 _LEGACY_NOTICE = "[Threaded comment]"
 
@@ -101,11 +101,6 @@ def _column_number(name: str) -> int:
     for letter in name:
         column = column * 26 + ord(letter) - 64
     return column
-
-
-def is_picture_text(text: str) -> bool:
-    """Return whether an alternative text says more than the name of a file."""
-    return bool(text.strip()) and not _FILE_NAME.match(text.strip())
 
 
 def comment_block(sheet: str, cell: str, author: str, text: str, *, word: str = "Comment") -> Block:
@@ -415,9 +410,8 @@ def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
             continue
         match local(element):
             case "cNvPr":
-                text = clean(element.get("descr") or "")
-                if is_picture_text(text):
-                    yield Block(plain_markdown(f"[Picture: {' '.join(text.split())}]"), Place(sheet=sheet))
+                if text := picture_text(element.get("title"), element.get("descr")):
+                    yield Block(plain_markdown(f"[Picture: {text}]"), Place(sheet=sheet))
             case "txBody":
                 if text := body_text(element, "\n\n"):
                     yield Block(plain_markdown(text), Place(sheet=sheet))
