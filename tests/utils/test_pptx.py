@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import etree
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -134,7 +135,37 @@ def chart_of(slide: Slide, phrase: str, where: str) -> None:
     chart.value_axis.axis_title.text_frame.text = phrase if where == "axis" else "An axis"
 
 
+def noted(inner: str) -> Callable[[Slide, str], None]:
+    """Put a shape on the page of notes that is like this XML."""
+
+    def add(slide: Slide, phrase: str) -> None:
+        shapes = slide.notes_slide.shapes
+        shapes._spTree.append(etree.fromstring(inner.replace("NAMES", NAMES).replace("PHRASE", phrase)))
+
+    return add
+
+
+SHAPE = (
+    '<p:sp NAMES><p:nvSpPr><p:cNvPr id="9" name="a"/><p:cNvSpPr/><p:nvPr>{}</p:nvPr></p:nvSpPr><p:txBody><a:p><a:r>'
+    "<a:t>PHRASE</a:t></a:r></a:p></p:txBody></p:sp>"
+)
+TABLE = (
+    "<p:graphicFrame NAMES><a:graphic><a:graphicData><a:tbl><a:tr><a:tc><a:txBody><a:p><a:r><a:t>PHRASE</a:t></a:r>"
+    "</a:p></a:txBody></a:tc></a:tr></a:tbl></a:graphicData></a:graphic></p:graphicFrame>"
+)
+PICTURE = '<p:pic NAMES><p:nvPicPr><p:cNvPr id="9" name="a" descr="PHRASE"/><p:cNvPicPr/><p:nvPr/></p:nvPicPr></p:pic>'
+GROUP = SHAPE.replace("<p:sp NAMES>", "<p:grpSp NAMES><p:sp>") + "</p:grpSp>"
 KINDS: dict[str, Callable[[Slide, str], None]] = {
+    **{
+        f"{name} of notes": noted(inner)
+        for name, inner in {
+            "tables": TABLE,
+            "pictures": PICTURE,
+            "boxes": SHAPE.format(""),
+            "groups": GROUP.format(""),
+            **{kind: SHAPE.format(f'<p:ph type="{kind}"/>') for kind in ("hdr", "ftr", "dt")},
+        }.items()
+    },
     "text boxes": body,
     "titles": title,
     "groups": group,
@@ -320,6 +351,40 @@ def test_footers_are_read_once_and_numbers_of_slides_not() -> None:
     document = read(data, ".pptx")
     assert [block.text for block in document.blocks] == ["## One", "Oak Ltd", "## Two"]
     assert document.blocks[1].place.kind == "footer"
+    assert document.lost == {}
+
+
+def test_masters_show_their_own_text_once() -> None:
+    deck = deck_of(["One", "Two"])
+    for number, slide in enumerate(deck.slides):
+        note(slide, f"say {number}")
+    master = deck.slide_masters[0].shapes._spTree
+    for tree, words in ((master, "Oak Ltd"), (deck.notes_master.shapes._spTree, "Oak internal")):
+        for inner in (SHAPE.format(""), TABLE, SHAPE.format('<p:ph type="ftr"/>')):
+            kind = "prompt" if "<p:ph" in inner else "table" if inner == TABLE else "box"
+            tree.append(etree.fromstring(inner.replace("NAMES", NAMES).replace("PHRASE", f"{words} {kind}")))
+    handout = f"<p:handoutMaster {NAMES}><p:cSld><p:spTree>"
+    handout += SHAPE.format('<p:ph type="hdr"/>').replace("NAMES", "").replace("PHRASE", "Oak handout")
+    handout += "</p:spTree></p:cSld></p:handoutMaster>"
+
+    def change(name: str, text: str) -> str:
+        related = name == "ppt/_rels/presentation.xml.rels"
+        added = link("hand", "handoutMaster", "handoutMasters/handoutMaster1.xml")
+        return text.replace("</Relationships>", f"{added}</Relationships>") if related else text
+
+    data = changed(saved(deck), change, {"ppt/handoutMasters/handoutMaster1.xml": handout})
+    document = read(data, ".pptx")
+    assert [(block.text, block.place.page, block.place.kind) for block in document.blocks] == [
+        ("## One", 1, ""),
+        ("Notes: say 0", 1, "note"),
+        ("Oak internal box", 1, "footer"),
+        ("| Oak internal table |\n| --- |", 1, "footer"),
+        ("Oak Ltd box", 1, "footer"),
+        ("| Oak Ltd table |\n| --- |", 1, "footer"),
+        ("## Two", 2, ""),
+        ("Notes: say 1", 2, "note"),
+        ("Oak handout", None, "header"),
+    ]
     assert document.lost == {}
 
 

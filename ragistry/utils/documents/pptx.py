@@ -80,14 +80,18 @@ class _Deck:
             slides.append(relation.target)
             blocks = list(_Slide(self, relation.target, root, place).blocks())
             document.blocks += blocks or [Block("", place)]
+        for name in self.package.related(self.name, "handoutMaster"):
+            if (root := self.package.xml(name)) is not None:
+                document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
         document.warnings += self._warnings(slides, missing)
         document.warnings += self.package.warnings()
         document.lost = _lost_words(self.package, self.name, document)
         return document
 
     def layout_chain(self, slide: str) -> list[str]:
-        """Return the layout and the master of a slide."""
-        layout = next(iter(self.package.related(slide, "slideLayout")), "")
+        """Return the layout and the master of a slide, or the master of a page of notes."""
+        layouts = [*self.package.related(slide, "slideLayout"), *self.package.related(slide, "notesMaster")]
+        layout = layouts[0] if layouts else ""
         master = next(iter(self.package.related(layout, "slideMaster")), "") if layout else ""
         return [name for name in (layout, master) if name]
 
@@ -146,8 +150,7 @@ class _Slide:
         yield from body
         yield from notes
         yield from comments
-        for name in self.chain:
-            yield from self._fixed_texts(name)
+        yield from self._master_blocks()
 
     def _placed(self, kind: Kind) -> Place:
         return Place(page=self.place.page, label=self.place.label, kind=kind)
@@ -181,20 +184,26 @@ class _Slide:
         text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
         if text and _placeholder(shape) != "sldNum" and text not in self.deck.repeated:
             self.deck.repeated.add(text)
-            yield Block(plain_markdown(text), self._placed("footer"))
+            yield Block(plain_markdown(text), self._placed("header" if _placeholder(shape) == "hdr" else "footer"))
 
-    def _fixed_texts(self, name: str) -> Iterator[Block]:
-        """Yield the texts of a layout or master that are on its slides, at the first of them."""
-        root = self.deck.style(name)
-        if root is None or name in self.deck.repeated:
-            return
-        self.deck.repeated.add(name)
-        for shape in root.iterfind("{*}cSld/{*}spTree//{*}sp"):
-            if shape.find("{*}nvSpPr/{*}nvPr/{*}ph") is None:
-                text = body_text(shape.find("{*}txBody"))
-                if text and text not in self.deck.repeated:
-                    self.deck.repeated.add(text)
-                    yield Block(plain_markdown(text), self._placed("footer"))
+    def _master_blocks(self) -> Iterator[Block]:
+        """Yield what a layout or master shows on its slides, at the first of them."""
+        for name in self.chain:
+            root = self.deck.style(name)
+            if root is not None and name not in self.deck.repeated:
+                self.deck.repeated.add(name)
+                yield from _Slide(self.deck, name, root, self.place).repeated_blocks()
+
+    def repeated_blocks(self, *, margins: bool = False) -> Iterator[Block]:
+        """Yield what a layout or master shows. ``margins``: also its header and footer, which handouts show."""
+        for shape in self._shapes():
+            if shape.find("./*/{*}nvPr/{*}ph") is None:
+                for block in self._shape_blocks(shape, 0):
+                    if block.text not in self.deck.repeated:
+                        self.deck.repeated.add(block.text)
+                        yield Block(block.text, self._placed("footer"))
+            elif margins:
+                yield from self._repeated(shape)
 
     def _frame_blocks(self, frame: etree._Element) -> Iterator[Block]:
         for element in frame.iter("{*}tbl", "{*}chart", "{*}relIds", "{*}oleObj"):
@@ -226,14 +235,17 @@ class _Slide:
         return relation, self.deck.package.xml(relation.target)
 
     def _notes(self) -> Iterator[Block]:
+        """Yield the page of notes: its text and tables as one block, before its header and footer."""
         for part in self.deck.package.related(self.part, "notesSlide"):
             root = self.deck.package.xml(part)
-            texts = []
-            for shape in root.iter("{*}sp") if root is not None else ():
-                if _placeholder(shape) not in {*REPEATED, "sldImg"}:
-                    texts += [plain_markdown(body_text(shape.find("{*}txBody"), "\n\n"))]
-            if text := "\n\n".join(filter(None, texts)):
+            if root is None:
+                continue
+            page = _Slide(self.deck, part, root, self.place)
+            blocks = [block for shape in page._shapes() for block in page._shape_blocks(shape, 0)]
+            if text := "\n\n".join(block.text for block in blocks if not block.place.kind):
                 yield Block(f"Notes: {text}", self._placed("note"))
+            yield from (block for block in blocks if block.place.kind)
+            yield from page._master_blocks()
 
     def _comments(self) -> Iterator[Block]:
         """Comments of both formats, with the replies after each."""
