@@ -346,6 +346,47 @@ def test_slides_have_headings_and_notes_and_masters_their_own_text() -> None:
     ]
 
 
+def framed(kind: str, inner: str) -> str:
+    return BOX.format(p(inner)).replace("<draw:frame", f'<draw:frame presentation:class="{kind}"')
+
+
+EMPTY_MARGINS = (  # what programs write on every master
+    framed("header", "<presentation:header/>")
+    + framed("date-time", "<presentation:date-time/>")
+    + framed("footer", "<presentation:footer>&lt;footer&gt;</presentation:footer>")
+    + framed("page-number", "<text:page-number>&lt;number&gt;</text:page-number>")
+    + framed("page-number", "Slide <text:page-number>&lt;number&gt;</text:page-number>")
+)
+
+
+def test_headers_and_footers_of_slides_notes_and_handouts_stand_once() -> None:
+    notes = framed("header", "Oak notes") + framed("footer", "of 3 May") + framed("notes", "Say it")
+    slide = f"<draw:page><presentation:notes>{notes}</presentation:notes></draw:page>"
+    declared = (
+        '<presentation:footer-decl presentation:name="f">Oak Ltd</presentation:footer-decl>'
+        '<presentation:date-time-decl presentation:source="fixed">4 May</presentation:date-time-decl>'
+        '<presentation:date-time-decl presentation:source="current-date">today</presentation:date-time-decl>'
+    )
+    master = f"<style:handout-master>{EMPTY_MARGINS}{framed('header', 'Oak handout')}</style:handout-master>"
+    master += f"<style:master-page>{EMPTY_MARGINS}{framed('footer', 'Oak slides')}{framed('title', 'Click')}"
+    master += f"<presentation:notes>{EMPTY_MARGINS}{framed('footer', 'Oak slides')}</presentation:notes>"
+    master += "</style:master-page>"
+    document = read(odf_file(declared + slide * 2, kind="presentation", pages=master), ".odp")
+    assert [(block.text, block.place.page, block.place.kind) for block in document.blocks if block.text] == [
+        ("Oak handout", None, "header"),
+        ("Oak slides", None, "footer"),
+        ("Oak Ltd", None, "footer"),
+        ("4 May", None, "footer"),
+        ("## Slide 1", 1, ""),
+        ("[Notes: Say it]", 1, "note"),
+        ("Oak notes", 1, "header"),
+        ("of 3 May", 1, "footer"),
+        ("## Slide 2", 2, ""),
+        ("[Notes: Say it]", 2, "note"),
+    ]
+    assert document.lost == {}
+
+
 def test_the_properties_are_known() -> None:
     meta = (
         f"<office:document-meta {NAMES}><office:meta><dc:title>Cedars</dc:title><dc:subject>Trees</dc:subject>"

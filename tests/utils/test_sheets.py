@@ -365,6 +365,60 @@ def test_every_phrase_is_on_its_sheet_of_opendocument() -> None:
         assert document.lost == {}
 
 
+UNKNOWN = "<text:sheet-name>???</text:sheet-name>"
+PAGES = "<text:page-number>1</text:page-number> / <text:page-count>99</text:page-count>"
+PAGE_STYLES = f"""<office:document-styles NAMES><office:master-styles>
+<style:master-page style:name="Default"><style:header><text:p>{UNKNOWN}</text:p></style:header>
+<style:footer><text:p>Page {PAGES}</text:p></style:footer></style:master-page>
+<style:master-page style:name="Report"><style:header><style:region-left><text:p>{UNKNOWN} (<text:title>???</text:title>)
+</text:p></style:region-left><style:region-right><text:p><text:date>2020-01-02</text:date></text:p></style:region-right>
+</style:header></style:master-page>
+<style:master-page style:name="Oak"><style:header><style:region-left><text:p>Draft <text:s/>of {UNKNOWN}</text:p>
+</style:region-left><style:region-center><text:p>Seite {PAGES}</text:p></style:region-center><style:region-right>
+<text:p><text:title>Oak prices</text:title> <text:date text:fixed="true">2 May</text:date></text:p></style:region-right>
+</style:header><style:header-left style:display="false"><text:p>Left</text:p></style:header-left>
+<style:footer><text:p>Oak Ltd</text:p></style:footer></style:master-page></office:master-styles>
+</office:document-styles>"""
+
+
+@pytest.mark.parametrize(
+    ("master", "margins"),
+    [
+        ("Default", []),
+        ("Report", []),
+        ("Oak", [("header", "Draft of Oak prices 2 May"), ("footer", "Oak Ltd")]),
+        ("", []),
+    ],
+)
+def test_pages_of_opendocument_have_headers_and_footers(master: str, margins: list[tuple[str, str]]) -> None:
+    style = f'<style:style style:name="m" style:master-page-name="{master}"/>'
+    table = '<table:table table:name="{}" table:style-name="m"/>'
+    content = ods(table.format("A") + table.format("B"), **{"styles.xml": PAGE_STYLES})
+
+    def styled(name: str, part: bytes) -> bytes:
+        return part.replace(b"<office:automatic-styles>", b"<office:automatic-styles>" + style.encode(), 1)
+
+    document = read(changed(content, styled), ".ods")
+    found = [(block.place.kind, block.text) for block in document.blocks if not block.text.startswith("##")]
+    assert found == margins
+    assert document.lost == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("&LOak Ltd&CPage &P of &N", "Oak Ltd"),
+        ("&P Confidential", "Confidential"),
+        ("&CSeite &P", ""),
+        ('&L&"Arial,Bold"&12Oak && Elm&R&D', "Oak & Elm"),
+    ],
+)
+def test_headers_of_a_sheet_have_no_numbers_of_pages(code: str, text: str) -> None:
+    after = f"<headerFooter><oddHeader>{code.replace('&', '&amp;')}</oddHeader></headerFooter>"
+    document = read(raw_book("", after=after), ".xlsx")
+    assert [block.text for block in document.blocks if block.place.kind == "header"] == [text] * bool(text)
+
+
 def test_empty_columns_and_rows_cost_nothing() -> None:
     empty = '<c r="A1" s="1"/>' * 16_384
     data = raw_book(f'<row r="1">{empty}</row><row r="1048576"><c r="XFD1048576"><v>5</v></c></row>')

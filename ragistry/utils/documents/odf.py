@@ -54,6 +54,7 @@ _OMITTED = frozenset(
     {TEXT + "tracked-changes", TEXT + "script", TEXT + "note-citation", TEXT + "label", OFFICE + "forms"}
     | {OFFICE + name for name in ("scripts", "event-listeners", "annotation-end", "binary-data")}
     | {PRESENTATION + name for name in ("settings", "notes", "header-decl", "footer-decl", "date-time-decl")}
+    | {PRESENTATION + name for name in ("header", "footer", "date-time")}
     | {SVG + "title", SVG + "desc", STYLE + "style", TABLE + "calculation-settings"}
     | {f"{TEXT}{name}-source" for name in ("table-of-content", "illustration-index", "table-index", "object-index")}
     | {f"{TEXT}{name}-source" for name in ("user-index", "alphabetical-index", "bibliography")}
@@ -267,6 +268,7 @@ class _Reader:
         self._outline: dict[int, int] = {}
         self._ended: dict[str, dict[int, int]] = {}  # numbers at the end of lists, by style and by identifier
         self._notes = {"footnote": 0, "endnote": 0}
+        self._repeated: set[str] = set()  # headers and footers of slides
         self._page_field = False
 
     def read(self, body: Element) -> None:
@@ -298,16 +300,20 @@ class _Reader:
 
     def _slides(self, presentation: Element) -> None:
         masters = None if self._styles_root is None else self._styles_root.find(OFFICE + "master-styles")
-        self._kind = "header"
-        for shape in () if masters is None else _fixed_shapes(masters):
-            self._children([shape])
-        for kind in ("header", "footer"):
-            self._kind = kind
-            for declared in presentation.iterchildren(f"{PRESENTATION}{kind}-decl", PRESENTATION + "date-time-decl"):
-                if declared.tag.endswith(f"{kind}-decl"):
-                    self._emit(finish_text([_SPACES.sub(" ", declared.text or "")]))
-        self._flush()
-        self._kind = ""
+        tags = STYLE + "master-page", STYLE + "handout-master", PRESENTATION + "notes"
+        for master in () if masters is None else masters.iter(*tags):
+            for shape in master.iterchildren(*_SHAPES):
+                if shape.get(PRESENTATION + "class") in _MARGIN_CLASSES:
+                    self._add_margin([shape], shape.get(PRESENTATION + "class"))
+                elif not shape.get(PRESENTATION + "class") and shape.get(PRESENTATION + "placeholder") != "true":
+                    self._kind = "header"
+                    self._children([shape])
+                    self._flush()
+                    self._kind = ""
+        for declared in presentation.iterchildren(*(PRESENTATION + kind + "-decl" for kind in _MARGIN_CLASSES)):
+            kind = declared.tag.removeprefix(PRESENTATION).removesuffix("-decl")
+            if kind != "date-time" or declared.get(PRESENTATION + "source") == "fixed":
+                self._add_margin(finish_text([_SPACES.sub(" ", declared.text or "")]), kind)
         for at, slide in enumerate(presentation.iterchildren(DRAW + "page"), 1):
             self._page = at
             self.blocks.append(Block("", Place(page=at)))
@@ -322,7 +328,20 @@ class _Reader:
                 if text := " ".join(filter(None, map(self._flat, frames))):
                     self._emit(f"[Notes: {text}]", "note")
                 self._flush()
+                for frame in notes:
+                    if frame not in frames:
+                        self._add_margin([frame], frame.get(PRESENTATION + "class"))
         self._page = None
+
+    def _add_margin(self, content: str | list[Element], kind: str) -> None:
+        """Add a header or footer of slides, notes or handouts, once."""
+        outer, self._kind = self._kind, "header" if kind == "header" else "footer"
+        text = content if isinstance(content, str) else self._flat(content)
+        if text not in self._repeated:
+            self._repeated.add(text)
+            self._emit(text)
+        self._flush()
+        self._kind = outer
 
     # Blocks
 
@@ -581,7 +600,8 @@ class _Reader:
 
     def _page_number(self, element: Element, line: _Line) -> None:
         self._page_field = True
-        self._inline(element, line)
+        if not (element.text or "").startswith("<"):  # "<number>" on a master
+            self._inline(element, line)
 
     def _ruby(self, element: Element, line: _Line) -> None:
         for name, form in ((TEXT + "ruby-base", "{}"), (TEXT + "ruby-text", "({})")):
@@ -711,14 +731,6 @@ def _described(element: Element, space: str) -> str:
 def _has_text(item: Element) -> bool:
     """Return whether an item has a paragraph of its own; an item with only a list in it has no number."""
     return any(part.tag in (TEXT + "p", TEXT + "h", TABLE + "table") for part in item)
-
-
-def _fixed_shapes(masters: Element) -> Iterator[Element]:
-    """Yield the shapes of master slides, except placeholders for text of the slides."""
-    for master in masters.iter(STYLE + "master-page"):
-        for shape in master.iterchildren(*_SHAPES):
-            if not shape.get(PRESENTATION + "class") and shape.get(PRESENTATION + "placeholder") != "true":
-                yield shape
 
 
 # --- The second look ---

@@ -8,7 +8,7 @@ from html import unescape
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, missing_words
 from ragistry.utils.documents.office_package import (
     Package,
     attribute,
@@ -27,12 +27,14 @@ from ragistry.utils.documents.sheets import (
     comment_block,
     sheet_blocks,
 )
+from ragistry.utils.documents.word_processing import is_page_number
 
 CONTENT = "content.xml"
 MOST_REPEATS = 1_000
 """How often a row or cell with a value is repeated at most."""
 
 _URN = "urn:oasis:names:tc:opendocument:xmlns:"
+_FIELDS = {"page-number", "page-count", "sheet-name", "date", "time"}
 _SVG = f"{{{_URN}svg-compatible:1.0}}"
 _SHAPES = f"{{{_URN}drawing:1.0}}", f"{{{_URN}dr3d:1.0}}"
 _WANTED = re.compile(r"<text:p\b[^<>/]*>(.*?)</text:p>", re.DOTALL)
@@ -56,6 +58,12 @@ def read_ods(data: bytes) -> ReadDocument:
         for style in root.iterfind("{*}automatic-styles/{*}style")
         if any(attribute(one, "display") == "false" for one in style.iterfind("{*}table-properties"))
     }
+    masters = {
+        attribute(style, "name"): attribute(style, "master-page-name")
+        for style in root.iterfind("{*}automatic-styles/{*}style")
+    }
+    margins = _margins(package)
+    seen: set[str] = set()
     reader = _Reader(package, document)
     for number, table in enumerate(body.iterfind("{*}table"), start=1):
         sheet = Sheet(clean(attribute(table, "name") or f"Sheet {number}"), attribute(table, "style-name") in hidden)
@@ -66,6 +74,11 @@ def read_ods(data: bytes) -> ReadDocument:
             and attribute(one, "target-range-address").split(".")[0].strip("'$") == sheet.name
         ]
         reader.read_table(table, sheet)
+        master = masters.get(attribute(table, "style-name")) or "Default"
+        for kind, text in margins.get(master) or next(iter(margins.values()), []):
+            if text not in seen:
+                seen.add(text)
+                sheet.after.append(Block(plain_markdown(text), Place(sheet=sheet.name, kind=kind)))
         document.blocks += sheet_blocks(sheet)
     document.warnings += [*reader.warnings(), *package.warnings()]
     document.lost = _lost_words(package, document)
@@ -163,6 +176,31 @@ class _Reader:
                         yield Block(text, Place(sheet=sheet, kind="chart"))
 
 
+def _margins(package: Package) -> dict[str, list[tuple[Kind, str]]]:
+    """Return the headers and footers of each page style, without numbers of pages and other values that change."""
+    root = package.xml("styles.xml") if "styles.xml" in package.names else None
+    found: dict[str, list[tuple[Kind, str]]] = {}
+    for master in root.iterfind("{*}master-styles/{*}master-page") if root is not None else ():
+        texts = found.setdefault(attribute(master, "name"), [])
+        for part in master:
+            kind: Kind = "header" if local(part).startswith("header") else "footer"
+            if not local(part).startswith(kind) or attribute(part, "display") == "false":
+                continue
+            lines = []
+            for paragraph in part.iter("{*}p"):
+                line = _paragraph(paragraph, fields=False)
+                if not (is_page_number(line) and any(map(_is_field, paragraph.iter()))):
+                    lines.append(line)
+            if text := " ".join(" ".join(lines).split()):
+                texts.append((kind, text))
+    return found
+
+
+def _is_field(element: etree._Element) -> bool:
+    """Return whether the text of an element changes with the page, the sheet or the day, or is not known."""
+    return (local(element) in _FIELDS and attribute(element, "fixed") != "true") or element.text == "???"
+
+
 def _rows(table: etree._Element) -> Iterator[etree._Element]:
     """Yield the rows of a table, also those in groups."""
     for element in table:
@@ -178,12 +216,12 @@ def _repeats(element: etree._Element, name: str) -> int:
     return max(1, int(value)) if value.isdecimal() and len(value) < 9 else 1
 
 
-def _paragraph(element: etree._Element) -> str:
+def _paragraph(element: etree._Element, *, fields: bool = True) -> str:
     """Return the text of a paragraph with its blanks, without what is anchored in it."""
-    return clean("".join(_pieces(element))).strip()
+    return clean("".join(_pieces(element, fields))).strip()
 
 
-def _pieces(element: etree._Element) -> Iterator[str]:
+def _pieces(element: etree._Element, fields: bool) -> Iterator[str]:
     yield " ".join((element.text or "").split("\n"))
     for child in element:
         match local(child):
@@ -194,8 +232,10 @@ def _pieces(element: etree._Element) -> Iterator[str]:
                 yield "\t"
             case "line-break":
                 yield "\n"
-            case name if name != "annotation" and not child.tag.startswith(_SHAPES):
-                yield from _pieces(child)
+            case name if (
+                name != "annotation" and not child.tag.startswith(_SHAPES) and (fields or not _is_field(child))
+            ):
+                yield from _pieces(child, fields)
         yield child.tail or ""
 
 

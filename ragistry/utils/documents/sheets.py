@@ -26,6 +26,7 @@ from ragistry.utils.documents.office_package import (
     picture_text,
     plain_markdown,
 )
+from ragistry.utils.documents.word_processing import is_page_number
 
 MOST_CELLS = 4_000_000
 """Cells with a value in all sheets of a file."""
@@ -433,9 +434,13 @@ def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Itera
     """Yield the texts above and below a printed sheet; a text that a sheet before has is not repeated."""
     for one in element:
         code = one.text or ""
-        text = " ".join(_HEADER_CODE.sub(" ", code.replace("&&", "\0")).replace("\0", "&").split())
-        counter = "&P" in code and len(text.split()) <= 2  # "Page 1 of 3"
-        if text and text not in seen and not counter:
+        sections = []
+        for section in re.split("&[LCR]", code.replace("&&", "\0")):
+            line = _HEADER_CODE.sub(" ", section)
+            if not ("&P" in section and is_page_number(line)):
+                sections.append(line.replace("\0", "&"))
+        text = " ".join(" ".join(sections).split())
+        if text and text not in seen:
             seen.add(text)
             kind: Kind = "header" if local(one).endswith("Header") else "footer"
             yield Block(plain_markdown(clean(text)), Place(sheet=sheet, kind=kind))

@@ -126,8 +126,9 @@ _ROMAN = (
 _PAGE_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "page pages p pg of seite seiten s von sur de do da di del du página pagina pág pagine strona z str strana "
-        "stránka страница стр из с sida av sivu side af oldal blad van sayfa σελίδα από 第 页 頁 共 ページ 페이지",  # noqa: RUF001
+        "page pages p pg of slide slides folie seite seiten s von sur de do da di del du página pagina pág pagine "
+        "strona z str strana stránka страница стр из с sida av sivu side af oldal blad van sayfa σελίδα από "  # noqa: RUF001
+        "第 页 頁 共 ページ 페이지",
     )
 )
 _PAGE_NUMBER = re.compile(r"\d+|[ivxlcdm]+|[a-z]")
