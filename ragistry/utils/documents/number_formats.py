@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -234,7 +235,7 @@ def _number_text(value: float, section: _Section) -> str:
     if "general" in kinds or kinds == ["text"]:
         return "".join(general(value) if part.kind in ("general", "text") else part.text for part in parts)
     if "slash" in kinds and "digits" in kinds:
-        return general(value)
+        return _fraction(value, parts, kinds.index("slash"))
     if "digits" not in kinds:
         sign = "-" if value < 0 else ""
         return sign + "".join(part.text for part in parts if part.kind in ("literal", "percent", "point", "comma"))
@@ -263,6 +264,42 @@ def _number_text(value: float, section: _Section) -> str:
     sign = "-" if number < 0 else ""
     digits, _, decimals = format(abs(number), "f").partition(".")
     return sign + _placed(parts, digits.lstrip("0"), decimals, whole, fraction, grouped)
+
+
+def _fraction(value: float, parts: tuple[_Part, ...], slash: int) -> str:
+    """Return a number as a whole number and the nearest fraction, or as a fraction alone in a format without ``# ``."""
+    before = [at for at in range(slash) if parts[at].kind == "digits"]
+    numerator, end = before[-1], slash + 1
+    while end < len(parts) and (parts[end].kind == "digits" or parts[end].text.isdecimal()):
+        end += 1
+    below = "".join(part.text for part in parts[slash + 1 : end])
+    if not below:
+        raise ValueError("a fraction without a denominator")
+    number = Fraction(format(abs(value), ".15g"))
+    whole = int(number) if before[:-1] else 0
+    if below.isdecimal() and int(below):
+        denominator = int(below)
+        above = int((number - whole) * denominator + Fraction(1, 2))
+    else:
+        nearest = (number - whole).limit_denominator(10 ** min(len(below), 7) - 1)
+        above, denominator = nearest.numerator, nearest.denominator
+    if before[:-1] and above == denominator:
+        whole, above = whole + 1, 0
+    shown = {numerator: f"{above}/{denominator}"}
+    if before[:-1]:
+        slots = "".join(parts[at].text for at in before[:-1])
+        grouped = any(part.kind == "comma" for part in parts[:numerator])
+        digits = f"{whole:,}" if grouped else f"{whole:0{slots.count('0')}d}"
+        shown[before[0]] = f"{digits} " if whole or not above or "0" in slots else ""
+        if not above and not (set(parts[numerator].text) | set(below)) - {"?", "#", *"123456789"}:
+            del shown[numerator]
+    text = "".join(
+        shown.get(at, part.text if part.kind == "literal" and not before[0] < at < numerator else "")
+        for at, part in enumerate(parts)
+        if not numerator < at < end
+    )
+    sign = "-" if value < 0 and (whole or above) else ""
+    return sign + " ".join(text.split())
 
 
 def _placed(
