@@ -54,7 +54,7 @@ class _Book:
             # A file without a title continues the chapter before it.
             chapter = titles.get(name.casefold()) or outline(text).sections[0].title or chapter
             document.blocks.append(Block(text, Place(chapter=chapter)))
-        document.lost = {"words": missing} if missing else {}
+        document.lost = {"text": missing} if missing else {}
         document.warnings += self.package.warnings()
         return document
 

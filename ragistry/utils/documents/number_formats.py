@@ -294,9 +294,9 @@ def _fraction(value: float, parts: tuple[_Part, ...], slash: int) -> str:
         if not above and not (set(parts[numerator].text) | set(below)) - {"?", "#", *"123456789"}:
             del shown[numerator]
     text = "".join(
-        shown.get(at, part.text if part.kind == "literal" and not before[0] < at < numerator else "")
+        shown.get(at, part.text if part.kind == "literal" else "")
         for at, part in enumerate(parts)
-        if not numerator < at < end
+        if not numerator < at < end and (part.text.strip() or not before[0] < at < numerator)
     )
     sign = "-" if value < 0 and (whole or above) else ""
     return sign + " ".join(text.split())

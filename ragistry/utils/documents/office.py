@@ -46,8 +46,8 @@ def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
     """Say which kinds of content are missing in the text, if that is more than a few words."""
     total = words_of(text).total() + sum(counts.values())
     return tuple(
-        f"{numbered(count, f'[word of its {kind} is|words of its {kind} are]')} not in the text; save it as PDF or "
-        "text to have all of it searched"
+        f"{numbered(count, f'[word of its {kind} was|words of its {kind} were]')} not read; save it as PDF or text to "
+        "have all of it searched"
         for kind, count in sorted(counts.items())
         if count >= FEW_WORDS or count > FEW_SHARE * total
     )
