@@ -15,6 +15,7 @@ from docx import Document
 from ragistry.utils.documents import docx
 from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of, words_of
 from ragistry.utils.documents.docx import read
+from tests.messages import check_message
 
 OPEN = "http://schemas.openxmlformats.org"
 SPACES = {
@@ -488,6 +489,14 @@ def test_what_nothing_refers_to_stands_at_the_end() -> None:
         "comments.xml": ("comments", part("comments", f'<w:comment w:id="6">{paragraph(run("B"))}</w:comment>')),
     }
     assert read_body(body, parts) == "Text\n\n[Note: A]\n\n[Comment: B]"
+
+
+def test_embedded_files_are_counted() -> None:
+    links = "".join(
+        f'<Relationship Id="{kind}" Type="{SPACES["r"]}/{kind}" Target="embeddings/{kind}.bin"/>'
+        for kind in ("package", "oleObject")
+    )
+    check_message(read(word_file(paragraph(run("Text")), links=links), ".docx").warnings[0], "2")
 
 
 def test_a_field_without_an_end_hides_no_text() -> None:

@@ -13,6 +13,7 @@ import pytest
 from ragistry.utils.documents import odf
 from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of
 from ragistry.utils.documents.odf import read
+from tests.messages import check_message
 
 URN = "urn:oasis:names:tc:opendocument:xmlns:"
 SPACES = {
@@ -302,6 +303,42 @@ def test_deleted_and_hidden_text_is_left_out() -> None:
     hidden = f'<text:section text:display="none">{p("unseen")}</text:section>'
     document = read(odf_file(deleted + hidden + p("Text")), ".odt")
     assert (text_of(document), document.lost) == ("Text", {})
+
+
+HIDING_STYLES = (
+    '<style:style style:name="H" style:family="paragraph"><style:text-properties text:display="none"/></style:style>'
+    '<style:style style:name="P1" style:family="paragraph" style:parent-style-name="H"/>'
+    '<style:style style:name="P2" style:family="paragraph" style:parent-style-name="P1">'
+    '<style:text-properties text:display="true"/></style:style>'
+    '<style:style style:name="S" style:family="text"><style:text-properties text:display="true"/></style:style>'
+    '<style:style style:name="T1" style:family="text" style:parent-style-name="N"/>'
+    '<style:style style:name="N" style:family="text"><style:text-properties text:display="none"/></style:style>'
+)
+
+
+@pytest.mark.parametrize(
+    ("style", "span", "visible"),
+    [
+        ("H", "", False),
+        ("P1", "", False),
+        ("P2", "", True),
+        ("H", "S", True),
+        ("P1", "S", True),
+        ("P1", "other", False),
+        ("", "T1", False),
+        ("P2", "N", False),
+    ],
+)
+def test_text_is_hidden_by_the_nearest_style(style: str, span: str, visible: bool) -> None:
+    body = p("Text") + p(f'<text:span text:style-name="{span}">cedar planted here</text:span>', style)
+    document = read(odf_file(body, HIDING_STYLES), ".odt")
+    assert text_of(document) == "Text" + "\n\ncedar planted here" * visible
+    assert document.lost == {}
+
+
+def test_embedded_files_are_counted() -> None:
+    body = p('<draw:frame><draw:object-ole xlink:href="./Object 1"/></draw:frame>') * 2
+    check_message(read(odf_file(body, parts={"Object 1": "a program's own"}), ".odt").warnings[0], "1")
 
 
 def test_a_header_stands_once_and_without_page_numbers() -> None:

@@ -18,6 +18,7 @@ from openpyxl.worksheet.table import Table
 
 from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError
 from ragistry.utils.documents.sheets import column_name, read
+from tests.messages import check_message
 
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -417,6 +418,39 @@ def test_headers_of_a_sheet_have_no_numbers_of_pages(code: str, text: str) -> No
     after = f"<headerFooter><oddHeader>{code.replace('&', '&amp;')}</oddHeader></headerFooter>"
     document = read(raw_book("", after=after), ".xlsx")
     assert [block.text for block in document.blocks if block.place.kind == "header"] == [text] * bool(text)
+
+
+def test_prompts_of_cells_are_read_once() -> None:
+    prompt = '<dataValidation promptTitle="Rain" prompt="in millimetres" error="a number"/>'
+    after = f"<dataValidations>{prompt * 3}<dataValidation/></dataValidations>"
+    assert text_of(read(raw_book("", after=after), ".xlsx")) == "## One\n\n[Prompt: Rain\nin millimetres\na number]"
+    message = '<table:help-message table:title="Rain"><text:p>in millimetres</text:p></table:help-message>'
+    validation = f"<table:content-validation>{message}</table:content-validation>"
+    content = f"<table:content-validations>{validation}</table:content-validations>"
+    document = read(ods(f'{content}<table:table table:name="A"/>'), ".ods")
+    assert (text_of(document), document.lost) == ("## A\n\n[Prompt: Rain\nin millimetres]", {})
+
+
+def test_objects_and_forms_of_opendocument_are_read_or_counted() -> None:
+    form = 'xmlns:form="urn:oasis:names:tc:opendocument:xmlns:form:1.0"'
+    forms = f'<office:forms {form}><form:form><form:text form:id="c" form:label="Name" form:current-value="Zoë"/>'
+    shapes = '<draw:control draw:control="c"/>'
+    for number in range(4):
+        shapes += f'<draw:frame><draw:object xlink:href="./Object {number}"/></draw:frame>'
+    table = f'<table:table table:name="A">{forms}</form:form></office:forms><table:shapes>{shapes}</table:shapes>'
+    letter = "<office:document-content NAMES><office:body><office:text/></office:body></office:document-content>"
+    math = '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>rain</mi></math>'
+    parts = {"Object 0": "a program's own", "Object 1/content.xml": letter, "Object 2/content.xml": math}
+    document = read(ods(f"{table}</table:table>", **parts), ".ods")
+    assert text_of(document) == "## A\n\nName: Zoë\n\nrain"
+    [warning] = document.warnings
+    check_message(warning, "2")
+
+
+def test_embedded_files_of_a_workbook_are_counted() -> None:
+    links = relations(("a", "package", "../embeddings/a.docx"), ("b", "oleObject", "../embeddings/b.bin"))
+    document = read(raw_book("", **{"xl/worksheets/_rels/sheet1.xml.rels": links}), ".xlsx")
+    check_message(document.warnings[0], "2")
 
 
 def test_empty_columns_and_rows_cost_nothing() -> None:

@@ -82,7 +82,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:
         lost = _second_look(package, reader)
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
-    return ReadDocument(reader.blocks, package.info(), lost, [*reader.warnings, *package.warnings()])
+    return ReadDocument(reader.blocks, package.info(), lost, [*reader.warnings, *package.warnings(package.embedded())])
 
 
 class _Package(Package):
@@ -146,6 +146,12 @@ class _Package(Package):
             for name, kind in self.types.items()
             if kind.endswith(ends) and name in self._names and "/glossary/" not in name
         ]
+
+    def embedded(self) -> int:
+        """Return the number of files in the text and its notes; those of charts hold the values of the chart."""
+        texts = self.document_name, *self.typed("header", "footer", "footnotes", "endnotes", "comments")
+        found = [one for name in texts for one in self.relations(name).values() if not one.external]
+        return sum(one.kind in ("package", "oleObject") for one in found)
 
     def first(self, kind: str) -> Element | None:
         """Return the root of the first part of a kind."""
@@ -411,8 +417,8 @@ class _Reader:
         self._list = ListLines()
         self._later: list[Block] = []
         self._styles = _Styles(package.first("styles"))
-        self.hidden: list[Element] = []
-        """Elements that Word does not show."""
+        self.hidden: list[str] = []
+        """Texts that Word does not show."""
         self._numbers = _Numbering(package.first("numbering"))
         self._notes = {kind: _by_id(package.first(kind + "s"), W + kind) for kind in ("footnote", "endnote")}
         self._comments = _by_id(package.first("comments"), W + "comment")
@@ -668,7 +674,7 @@ class _Reader:
     def _run(self, run: Element, line: _Line) -> None:
         properties = run.find(_RPR)
         if self._is_hidden(properties):
-            self.hidden.append(run)
+            self.hidden += run.itertext(_T)
             for mark in run.iter(_FIELD_MARK):
                 self._field_mark(mark, None)
             return
@@ -783,7 +789,7 @@ class _Reader:
 
     def _maths(self, element: Element, line: _Line) -> None:
         if self._is_hidden(next(element.iter(_RPR), None)):
-            self.hidden.append(element)
+            self.hidden += element.itertext(_T, M + "t")
             return
         edge = "\t" if element.tag == M + "oMathPara" else FORMULA_EDGE
         formulas = [element] if element.tag == M + "oMath" else element.findall(M + "oMath")
@@ -965,7 +971,7 @@ _BLANKS = frozenset(
 
 def _second_look(package: _Package, reader: _Reader) -> dict[str, int]:
     """Count the words in the XML parts that are missing in the blocks. The trees are not usable afterwards."""
-    losses = Losses(reader.blocks)
+    losses = Losses(reader.blocks, reader.hidden)
     formulas: list[str] = []
     boxes: list[str] = []
     pictures: list[str] = []
@@ -973,8 +979,6 @@ def _second_look(package: _Package, reader: _Reader) -> dict[str, int]:
     def words(root: Element) -> str:
         return _raw_text(root, boxes, formulas, pictures)
 
-    for hidden in reader.hidden:
-        _empty(hidden)
     document = package.document
     deleted = {
         (reference.tag, reference.get(_ID))

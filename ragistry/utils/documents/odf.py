@@ -88,7 +88,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
     info = properties(package.xml("meta.xml") if "meta.xml" in package.names else None)
-    return ReadDocument(reader.blocks, info, lost, package.warnings())
+    return ReadDocument(reader.blocks, info, lost, package.warnings(reader.embedded))
 
 
 class _Package(Package):
@@ -167,7 +167,7 @@ class _Styles:
         self._names: dict[str, str] = {}
         self._list_names: dict[str, str] = {}
         self.positions: dict[str, str] = {}
-        self.hidden: set[str] = set()
+        self._displays: dict[str, str] = {}
         for root in roots:
             for style in () if root is None else root.iter(STYLE + "style"):
                 self._add(style)
@@ -185,10 +185,10 @@ class _Styles:
         if shown is not None:
             if position := shown.get(STYLE + "text-position"):
                 self.positions[name] = _position(position.split()[0])
-            if shown.get(TEXT + "display") == "none":
-                self.hidden.add(name)
+            if display := shown.get(TEXT + "display"):
+                self._displays[name] = display
+        self._parents[name] = style.get(STYLE + "parent-style-name", "")
         if family == "paragraph":
-            self._parents[name] = style.get(STYLE + "parent-style-name", "")
             self._names[name] = style.get(STYLE + "display-name", name)
             if list_name := style.get(STYLE + "list-style-name"):
                 self._list_names[name] = list_name
@@ -199,6 +199,13 @@ class _Styles:
             seen.add(name)
             yield name
             name = self._parents.get(name, "")
+
+    def hides(self, name: str) -> bool | None:
+        """Return whether a style hides text; None if neither it nor one that it is based on says so."""
+        if not self._displays:
+            return None
+        display = next((self._displays[above] for above in self._line(name) if above in self._displays), None)
+        return None if display is None else display == "none"
 
     def level(self, name: str) -> int:
         """Return the level of a heading in a paragraph style; 0 for other paragraphs."""
@@ -250,9 +257,13 @@ class _Reader:
         self.blocks: list[Block] = []
         self._package = package
         self._objects: set[str] = set()  # each is read once
+        self.embedded = 0  # files of other programs
         self._styles_root = package.xml("styles.xml")
         self._styles = _Styles([self._styles_root, content])
-        self.hidden_styles, self.positions = self._styles.hidden, self._styles.positions
+        self.positions = self._styles.positions
+        self._hidden = False  # whether the style of the text around hides it
+        self.hidden: list[str] = []
+        """Texts that are not shown."""
         self._forms = {
             key: control
             for control in content.iter()
@@ -544,8 +555,10 @@ class _Reader:
     def _paragraph(self, element: Element) -> tuple[str, list[Any]]:
         line = _Line()
         self._page_field = False
-        if not _is_hidden(element) and element.get(TEXT + "style-name") not in self.hidden_styles:
+        if not _is_hidden(element):
+            outer, self._hidden = self._hidden, bool(self._styles.hides(element.get(TEXT + "style-name", "")))
             self._inline(element, line)
+            self._hidden = outer
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
             text = ""
@@ -564,18 +577,21 @@ class _Reader:
             self._text(child.tail, line)
 
     def _text(self, text: str | None, line: _Line) -> None:
-        if text:
+        if text and self._hidden:
+            self.hidden.append(text)
+        elif text:
             text = _SPACES.sub(" ", text)
             if text[0] == " " and line.parts and line.parts[-1].endswith(" "):
                 text = text[1:]
             line.parts.append(text)
 
     def _span(self, element: Element, line: _Line) -> None:
-        style = element.get(TEXT + "style-name")
-        if style in self.hidden_styles:
-            return
+        style = element.get(TEXT + "style-name", "")
         before = len(line.parts)
+        hides = self._styles.hides(style)
+        outer, self._hidden = self._hidden, self._hidden if hides is None else hides
         self._inline(element, line)
+        self._hidden = outer
         if style in self.positions and len(line.parts) == before + 1:
             line.parts[before] = raised(line.parts[before], self.positions[style])
 
@@ -649,10 +665,12 @@ class _Reader:
         name = f"{folder}/content.xml"
         if not href or ":" in href or name in self._objects:
             return
+        self._objects.add(name)
         root = self._package.xml(name)
         if root is not None:
-            self._objects.add(name)
             self._embedded(root, line)
+        elif folder.casefold() in self._package.names:
+            self.embedded += 1
 
     def _embedded(self, root: Element, line: _Line) -> None:
         if root.tag == MATH:
@@ -755,9 +773,9 @@ _GONE = (
 
 def _second_look(package: _Package, reader: _Reader, body: Element) -> dict[str, int]:
     """Count the words in the XML parts that are missing in the blocks. The trees are not usable afterwards."""
-    losses = Losses(reader.blocks)
+    losses = Losses(reader.blocks, reader.hidden)
     etree.strip_elements(body, *_GONE, with_tail=False)
-    for hidden in [item for item in body.iter() if _is_hidden(item) or _has_style(item, reader.hidden_styles)]:
+    for hidden in [item for item in body.iter() if _is_hidden(item)]:
         _cut(hidden)
     for span in body.iter(TEXT + "span"):
         span.text = raised(span.text or "", reader.positions.get(span.get(TEXT + "style-name", ""), ""))
@@ -798,11 +816,6 @@ def _second_look(package: _Package, reader: _Reader, body: Element) -> dict[str,
             texts = dict.fromkeys(_raw_text(part) for part in parts if part.get(STYLE + "display") != "false")
             losses.look_for(kind + "s", map(without_page_numbers, texts))
     return losses.lost
-
-
-def _has_style(element: Element, styles: set[str]) -> bool:
-    name: str = element.get(TEXT + "style-name", "")
-    return name in styles
 
 
 def _raw_text(root: Element) -> str:

@@ -9,6 +9,7 @@ from html import unescape
 from lxml import etree
 
 from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.formulas import mathml_formula
 from ragistry.utils.documents.office_package import (
     Package,
     attribute,
@@ -25,6 +26,7 @@ from ragistry.utils.documents.sheets import (
     Sheet,
     column_name,
     comment_block,
+    prompt_blocks,
     sheet_blocks,
 )
 from ragistry.utils.documents.word_processing import is_page_number
@@ -65,6 +67,11 @@ def read_ods(data: bytes) -> ReadDocument:
     margins = _margins(package)
     seen: set[str] = set()
     reader = _Reader(package, document)
+    prompts = [
+        block
+        for one in body.iterfind("{*}content-validations/*/*")
+        for block in prompt_blocks([attribute(one, "title"), *map(_paragraph, one.iterfind("{*}p"))], "")
+    ]
     for number, table in enumerate(body.iterfind("{*}table"), start=1):
         sheet = Sheet(clean(attribute(table, "name") or f"Sheet {number}"), attribute(table, "style-name") in hidden)
         sheet.before = [
@@ -80,7 +87,8 @@ def read_ods(data: bytes) -> ReadDocument:
                 seen.add(text)
                 sheet.after.append(Block(plain_markdown(text), Place(sheet=sheet.name, kind=kind)))
         document.blocks += sheet_blocks(sheet)
-    document.warnings += [*reader.warnings(), *package.warnings()]
+    document.blocks += prompts
+    document.warnings += [*reader.warnings(), *package.warnings(reader.embedded)]
     document.lost = _lost_words(package, document)
     return document
 
@@ -88,12 +96,14 @@ def read_ods(data: bytes) -> ReadDocument:
 class _Reader:
     def __init__(self, package: Package, document: ReadDocument) -> None:
         self.package, self.document = package, document
-        self.cells = self.formulas = 0
+        self.cells = self.formulas = self.embedded = 0
         self.first_formula = ""
         self.shortened = False
+        self.controls: dict[str, etree._Element] = {}
 
     def read_table(self, table: etree._Element, sheet: Sheet) -> None:
         """Add the cells of a table, and what stands on it."""
+        self.controls = {attribute(one, "id"): one for one in table.iterfind("{*}forms//*")}
         number = 1
         after: list[Block] = []
         for row in _rows(table):
@@ -159,9 +169,17 @@ class _Reader:
             text = stored
         return markdown_cell(clean(text)), kind in ("", "string")
 
+    def _control_text(self, shape: etree._Element) -> str:
+        """Return the label and the value of a field of a form."""
+        control = self.controls.get(attribute(shape, "control"))
+        values = [] if control is None else [attribute(control, one) for one in ("label", "current-value")]
+        return ": ".join(filter(None, values))
+
     def _shape_blocks(self, shapes: etree._Element, sheet: str) -> Iterator[Block]:
         """Yield the texts, charts, titles and descriptions of drawings."""
         for element in shapes.iter():
+            if local(element) == "control" and (text := self._control_text(element)):
+                yield Block(plain_markdown(text), Place(sheet=sheet, kind="form"))
             if text := picture_text(element.findtext(_SVG + "title"), element.findtext(_SVG + "desc")):
                 yield Block(plain_markdown(f"[Picture: {text}]"), Place(sheet=sheet))
             match local(element):
@@ -169,11 +187,17 @@ class _Reader:
                     above = {local(one) for one in element.iterancestors()}
                     if "annotation" not in above and (text := _paragraph(element)):
                         yield Block(plain_markdown(text), Place(sheet=sheet))
-                case "object":
+                case "object" | "object-ole":
                     part = attribute(element, "href").removeprefix("./").strip("/")
-                    root = self.package.xml(f"{part}/{CONTENT}") if part else None
-                    if root is not None and (text := _chart_lines(root)):
-                        yield Block(text, Place(sheet=sheet, kind="chart"))
+                    name = f"{part}/{CONTENT}"
+                    root = self.package.xml(name) if name.casefold() in self.package.names else None
+                    if root is not None and local(root) == "math":
+                        yield Block(plain_markdown(mathml_formula(root)), Place(sheet=sheet))
+                    elif root is not None and root.find("{*}body/{*}chart") is not None:
+                        if text := _chart_lines(root):
+                            yield Block(text, Place(sheet=sheet, kind="chart"))
+                    elif part.casefold() in self.package.names or root is not None:
+                        self.embedded += 1
 
 
 def _margins(package: Package) -> dict[str, list[tuple[Kind, str]]]:

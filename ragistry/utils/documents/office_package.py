@@ -170,9 +170,9 @@ class Package:
         names = self.related("", "core-properties") or ["docProps/core.xml"]
         return properties(self.xml(names[0]) if names[0].casefold() in self._infos else None)
 
-    def warnings(self) -> list[str]:
-        """Return what is wrong with the file's parts, one line each."""
-        lines = []
+    def warnings(self, embedded: int = 0) -> list[str]:
+        """Return what is wrong with the file's parts, and how many embedded files were not read, one line each."""
+        lines = [f"embedded files were not read: {embedded:,}"] if embedded else []
         if self.damaged:
             lines.append(f"damaged parts, whose text may be incomplete: {_listed(self.damaged)}; {REPAIR}")
         if self.missing:

@@ -84,7 +84,7 @@ class _Deck:
             if (root := self.package.xml(name)) is not None:
                 document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
         document.warnings += self._warnings(slides, missing)
-        document.warnings += self.package.warnings()
+        document.warnings += self.package.warnings(self.objects)
         document.lost = _lost_words(self.package, self.name, document)
         return document
 
@@ -119,8 +119,6 @@ class _Deck:
             yield f"slides without content in the file: {', '.join(map(str, missing[:10]))}; {REPAIR}"
         if unlisted:
             yield f"slides that are in the file and not in the presentation were not read: {len(unlisted):,}"
-        if self.objects:
-            yield f"embedded files were not read: {self.objects:,}"
 
 
 class _Slide:

@@ -189,6 +189,7 @@ class _Counts:
     cells: int = 0
     formulas: int = 0
     first_formula: str = ""
+    embedded: int = 0
     bad_strings: int = 0
     first_bad_string: str = ""
 
@@ -230,7 +231,7 @@ class _Workbook:
                 self.parts.append((relation.target, name))
             document.blocks += sheet_blocks(sheet)
         document.warnings += self._warnings()
-        document.warnings += self.package.warnings()
+        document.warnings += self.package.warnings(self.counts.embedded)
         document.lost = _lost_words(
             self.package, [part for part, _ in self.parts], document, self.counts.cells - self.counts.formulas
         )
@@ -270,19 +271,23 @@ class _Workbook:
         for relation in relations:
             if relation.kind == "drawing":
                 sheet.after += drawing_blocks(self.package, relation.target, sheet.name)
+        self.counts.embedded += sum(one.kind in ("package", "oleObject") for one in relations)
         threaded = [one.target for one in relations if one.kind == "threadedComment"]
         legacy = [one.target for one in relations if one.kind == "comments"]
         sheet.after += self._comments(sheet.name, threaded, legacy)
-        sheet.after += extras
+        sheet.after += dict.fromkeys(extras)
 
     def _cells(self, part: str, sheet: str, extras: list[Block]) -> list[Cell]:
-        """Return the cells with values; headers and footers of the printed sheet are added to ``extras``."""
+        """Return the cells with values; prompts, headers and footers are added to ``extras``."""
         cells: list[Cell] = []
         masters: dict[str, str] = {}
         last_row = 0
-        for element in self.package.elements(part, ("{*}row", "{*}headerFooter")):
+        for element in self.package.elements(part, ("{*}row", "{*}headerFooter", "{*}dataValidation")):
             if local(element) == "headerFooter":
                 extras += _header_blocks(element, sheet, self.headers)
+                continue
+            if local(element) == "dataValidation":
+                extras += prompt_blocks(map(element.get, ("promptTitle", "prompt", "errorTitle", "error")), sheet)
                 continue
             number = element.get("r") or ""
             last_row = int(number) if number.isdecimal() else last_row + 1
@@ -428,6 +433,13 @@ def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
                 data = package.xml(relation.target) if relation and not relation.external else None
                 if data is not None and (text := diagram_markdown(data)):
                     yield Block(text, Place(sheet=sheet))
+
+
+def prompt_blocks(texts: Iterable[str | None], sheet: str) -> Iterator[Block]:
+    """Yield what the sheet says to people who fill in a cell."""
+    text = "\n".join(dict.fromkeys(_unescaped(text).strip() for text in texts if text))
+    if text:
+        yield Block(plain_markdown(clean(f"[Prompt: {text}]")), Place(sheet=sheet, kind="form"))
 
 
 def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Iterator[Block]:

@@ -145,10 +145,10 @@ def without_page_numbers(text: str) -> str:
 
 
 class Losses:
-    """Count words that a second look at the file finds and that are not in the blocks, each word of the text once."""
+    """Count words that a second look at the file finds and that are in no block and not hidden, each once."""
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
-        text = "\n".join(block.text for block in blocks)
+    def __init__(self, blocks: Iterable[Block], hidden: Iterable[str]) -> None:
+        text = "\n".join([*(block.text for block in blocks), *hidden])
         self._left = words_of(text)
         self._squeezed = _squeezed(text)
         self._at = 0
