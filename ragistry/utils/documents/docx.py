@@ -16,11 +16,11 @@ from lxml import etree
 from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.utils.documents.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
 from ragistry.utils.documents.formulas import M, office_formula
+from ragistry.utils.documents.lost_words import WORD, lost_words, related_parts
 from ragistry.utils.documents.office_package import Package, Relation, picture_text
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,
-    Losses,
     escape_markup,
     finish_text,
     format_number,
@@ -29,7 +29,6 @@ from ragistry.utils.documents.word_processing import (
     raised,
     table_markdown,
     without_breaks,
-    without_page_numbers,
 )
 
 MOST_COLUMNS = 64
@@ -79,7 +78,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     try:
         reader = _Reader(package)
         reader.read()
-        lost = _second_look(package, reader)
+        lost = _lost(package, reader)
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
     return ReadDocument(reader.blocks, package.info(), lost, [*reader.warnings, *package.warnings(package.embedded())])
@@ -91,8 +90,6 @@ class _Package(Package):
     def __init__(self, data: bytes, suffix: str) -> None:
         super().__init__(data)
         self._names = frozenset(self.names)
-        self._trees: dict[str, Element | None] = {}
-        self._relations: dict[str, dict[str, Relation]] = {}
         types = self.xml("[Content_Types].xml")
         self.types: dict[str, str] = {}
         for override in () if types is None else types.iter(TYPES + "Override"):
@@ -117,11 +114,10 @@ class _Package(Package):
         """Return the root element of a part, or None without one; names of the strict variant are replaced."""
         key = name.casefold()
         if key not in self._trees:
-            root = super().xml(name)
+            root = super().xml(key)
             if root is not None and any("purl.oclc.org/ooxml" in uri for uri in root.nsmap.values()):
                 text = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", etree.tostring(root))
-                root = etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
-            self._trees[key] = root
+                self._trees[key] = etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
         return self._trees[key]
 
     def relations(self, name: str) -> dict[str, Relation]:
@@ -417,8 +413,8 @@ class _Reader:
         self._list = ListLines()
         self._later: list[Block] = []
         self._styles = _Styles(package.first("styles"))
-        self.hidden: list[str] = []
-        """Texts that Word does not show."""
+        self.left_out: list[str] = []
+        """Texts that Word does not show, and copies of a header."""
         self._numbers = _Numbering(package.first("numbering"))
         self._notes = {kind: _by_id(package.first(kind + "s"), W + kind) for kind in ("footnote", "endnote")}
         self._comments = _by_id(package.first("comments"), W + "comment")
@@ -462,6 +458,8 @@ class _Reader:
             before, self.blocks = self.blocks, []
             self._story(name, root, kind)
             text = "\n".join(block.text for block in self.blocks)
+            if text in seen:
+                self.left_out.append(text)
             self.blocks = before + ([] if text in seen else self.blocks)
             seen.add(text)
 
@@ -569,12 +567,22 @@ class _Reader:
     def _add_table(self, table: Element) -> None:
         self._emit(self._list.take())
         self._emit(_table_text(table))
-        rows = [*_rows(table)]
+        rows = [*self._rows(table)]
         if len(rows) == 1 and len(cells := [*_cells(rows[0])]) == 1:  # a frame around text
             self._children(cells[0])
         else:
             self._emit(table_markdown([self._row(row) for row in rows]))
         self._flush()
+
+    def _rows(self, parent: Element) -> Iterator[Element]:
+        for child in parent:
+            if child.tag == _TR:
+                if child.find(f"{W}trPr/{W}del") is None:
+                    yield child
+                else:
+                    self._leave_out(child)
+            elif child.tag not in _OMITTED and isinstance(child.tag, str):
+                yield from self._rows(child)
 
     def _row(self, row: Element) -> list[str]:
         properties = row.find(W + "trPr")
@@ -604,7 +612,7 @@ class _Reader:
                         yield self._flat(item)
             elif tag == _TBL:
                 yield _table_text(child)
-                for row in _rows(child):
+                for row in self._rows(child):
                     yield from self._row(row)
             elif tag == _ALTERNATE:
                 yield next((text for branch in child if (text := self._flat(branch))), "")
@@ -638,6 +646,7 @@ class _Reader:
             self._fields, self._muted = [False] * len(self._fields), 0
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
+            self.left_out.append(text)
             text = ""
         level, number, depth = None, None, None
         if properties is not None:
@@ -661,7 +670,9 @@ class _Reader:
             if tag == _R:
                 self._run(child, line)
             elif tag == _T:
-                if not self._muted:
+                if self._muted:
+                    self.left_out.append(child.text or "")
+                else:
                     self._text(child.text or "", line)
             elif (handle := _INLINE.get(tag)) is not None:
                 handle(self, child, line)
@@ -674,7 +685,7 @@ class _Reader:
     def _run(self, run: Element, line: _Line) -> None:
         properties = run.find(_RPR)
         if self._is_hidden(properties):
-            self.hidden += run.itertext(_T)
+            self._leave_out(run)
             for mark in run.iter(_FIELD_MARK):
                 self._field_mark(mark, None)
             return
@@ -684,6 +695,10 @@ class _Reader:
         self._font = outer
         if len(line.parts) == before + 1:
             line.parts[before] = raised(line.parts[before], _position(properties))
+
+    def _leave_out(self, element: Element) -> None:
+        self.left_out += element.itertext("{*}t")
+        self.left_out += (picture_text(*map(one.get, ("title", "descr"))) for one in element.iter(WP + "docPr"))
 
     def _is_hidden(self, properties: Element | None) -> bool:
         """Return whether a run is hidden: by itself, otherwise by one of its two styles; both together show it."""
@@ -748,6 +763,7 @@ class _Reader:
     def _content_control(self, element: Element, line: _Line) -> None:
         box = element.find(f"{W}sdtPr/{W14}checkbox")
         if box is not None and not self._muted:
+            self._leave_out(element)
             if self._is_hidden(None):
                 return
             checked = box.find(W14 + "checked")
@@ -783,13 +799,16 @@ class _Reader:
     def _deleted(self, element: Element, line: _Line) -> None:
         for reference in element.iter(W + "footnoteReference", W + "endnoteReference"):
             kind = "footnote" if reference.tag == W + "footnoteReference" else "endnote"
-            self._used.add((kind, reference.get(_ID, "")))
+            name = reference.get(_ID, "")
+            self._used.add((kind, name))
+            if name in self._notes[kind]:
+                self._leave_out(self._notes[kind][name])
         for reference in element.iter(W + "commentReference"):
             self._comment(reference, line)
 
     def _maths(self, element: Element, line: _Line) -> None:
         if self._is_hidden(next(element.iter(_RPR), None)):
-            self.hidden += element.itertext(_T, M + "t")
+            self._leave_out(element)
             return
         edge = "\t" if element.tag == M + "oMathPara" else FORMULA_EDGE
         formulas = [element] if element.tag == M + "oMath" else element.findall(M + "oMath")
@@ -926,15 +945,6 @@ def _table_text(table: Element) -> str:
     return finish_text([f"[Table: {text}]"]) if text else ""
 
 
-def _rows(parent: Element) -> Iterator[Element]:
-    for child in parent:
-        if child.tag == _TR:
-            if child.find(f"{W}trPr/{W}del") is None:
-                yield child
-        elif child.tag not in _OMITTED and isinstance(child.tag, str):
-            yield from _rows(child)
-
-
 def _cells(parent: Element) -> Iterator[Element]:
     for child in parent:
         if child.tag == _TC:
@@ -962,134 +972,25 @@ def _form_field(data: Element | None) -> list[str]:
     return [entries[at]] if 0 <= at < len(entries) else []
 
 
-# --- The second look ---
+# --- What was not read ---
 
-_BLANKS = frozenset(
-    W + name for name in ("p", "tab", "ptab", "br", "cr", "noBreakHyphen", "sym", "tc", "drawing", "pict")
-)
+_KINDS = {
+    **{name: name for name in ("footnotes", "endnotes", "comments")},
+    **{"header": "headers", "footer": "footers", "diagramData": "diagrams"},
+    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "charts"),
+}
 
 
-def _second_look(package: _Package, reader: _Reader) -> dict[str, int]:
-    """Count the words in the XML parts that are missing in the blocks. The trees are not usable afterwards."""
-    losses = Losses(reader.blocks, reader.hidden)
-    formulas: list[str] = []
-    boxes: list[str] = []
-    pictures: list[str] = []
-
-    def words(root: Element) -> str:
-        return _raw_text(root, boxes, formulas, pictures)
-
-    document = package.document
-    deleted = {
-        (reference.tag, reference.get(_ID))
-        for gone in document.iter(W + "del", W + "moveFrom")
-        for reference in gone.iter(W + "footnoteReference", W + "endnoteReference")
-    }
-    losses.look_for("text", [words(document)])
-    for kind in ("footnote", "endnote", "comment"):
-        notes = []
-        for name in package.parts(kind + "s")[:1]:
-            root = package.xml(name)
-            notes += [
-                note
-                for note in ([] if root is None else root.iter(W + kind))
-                if note.get(W + "type", "normal") == "normal" and (f"{W}{kind}Reference", note.get(_ID)) not in deleted
-            ]
-        losses.look_for(kind + "s", [words(note) for note in notes])
-    for kind in ("header", "footer"):
-        texts = dict.fromkeys(words(package.xml(name)) for name in package.typed(kind))
-        losses.look_for(kind + "s", [without_page_numbers(text) for text in texts])
-    charts = [root for name in package.typed("chart", "chartex") if (root := package.xml(name)) is not None]
-    losses.look_for("charts", [_raw_drawing(root) for root in charts])
-    diagrams = [root for name in package.typed("diagramData") if (root := package.xml(name)) is not None]
-    losses.look_for("diagrams", [_raw_drawing(root) for root in diagrams])
-    losses.look_for("text boxes", boxes)
-    losses.look_for("alternative texts", pictures)
-    losses.look_for_formulas(formulas)
-    losses.add("symbols", reader.unmapped)
+def _lost(package: _Package, reader: _Reader) -> dict[str, int]:
+    """Count the words in the parts that are missing in the blocks."""
+    parts = [("text", package.document), *related_parts(package, [package.document_name], _KINDS)]
+    lost = lost_words(parts, WORD, reader.blocks, reader.left_out)
+    if reader.unmapped:
+        lost["symbols"] = reader.unmapped
     for name in dict.fromkeys(reader.unread):
         data = package.data(name)
         text = "" if data.startswith(b"PK") else re.sub(r"<[^>]*>", " ", data.decode(errors="replace"))
-        losses.add("inserted files", max(1, words_of(text).total()))
+        lost["inserted files"] = lost.get("inserted files", 0) + max(1, words_of(text).total())
     if reader.unread:
         reader.warnings.append("an inserted file is not read; open and save the document in Word to take it in")
-    return losses.lost
-
-
-def _raw_drawing(root: Element) -> str:
-    values = {(value.text or "").strip(): None for cache in root.iter(C + "strCache") for value in cache.iter(C + "v")}
-    for gone in [*root.iter(C + "strCache")]:
-        gone.getparent().remove(gone)
-    pieces = [" " if item.tag == A + "p" else item.text or "" for item in root.iter(A + "p", A + "t", A + "br")]
-    return " ".join([*values, "".join(pieces)])
-
-
-def _raw_text(root: Element, boxes: list[str], formulas: list[str], pictures: list[str]) -> str:
-    """Return the text of all ``w:t`` and ``a:t`` that Word shows; text boxes, formulas and alternative texts apart."""
-    etree.strip_elements(root, _FALLBACK, W + "moveFrom", with_tail=False)
-    for gone in [item for item in root.iter(W + "del") if len(item)]:
-        _cut(gone)
-    for mark in [*root.iter(W + "trPr")]:
-        if mark.find(W + "del") is not None:
-            _cut(mark.getparent())
-    for control in [*root.iter(W14 + "checkbox")]:
-        holder = control.getparent().getparent()
-        if next(holder.iter(_P), None) is None:
-            _empty(holder)
-    for position in root.iter(W + "vertAlign"):
-        properties = position.getparent()
-        for item in properties.getparent().iterchildren(_T):
-            item.text = raised(item.text or "", _position(properties))
-    for above in [*root.iter(W + "rt")]:  # it stands before its word in the file, and behind it in the text
-        spoken = "".join(item.text or "" for item in above.iter(_T))
-        for base in [*above.getparent().iterchildren(W + "rubyBase")][:1]:
-            for item in [*base.iter(_T)][-1:]:
-                item.text = f"{item.text or ''} {spoken} "
-        _cut(above)
-    for formula in [*root.iter(M + "oMath")]:
-        formulas.append("".join(item.text or "" for item in formula.iter(M + "t", _T)))
-        formula[:] = []
-    pictures += [picture_text(item.get("title"), item.get("descr")) for item in root.iter(WP + "docPr")]
-    found = [*root.iter(_BOX)]
-    for box in found:
-        _cut(box)
-    boxes += [_raw_runs(box) for box in found]
-    return _raw_runs(root)
-
-
-def _raw_runs(root: Element) -> str:
-    pieces: list[str] = []
-    fields: list[bool] = []
-    for item in root.iter(_T, A + "t", A + "p", M + "oMath", _FIELD_MARK, *_BLANKS):
-        tag = item.tag
-        if tag == _T:
-            if not any(fields):
-                pieces.append(item.text or "")
-        elif tag == A + "t":
-            pieces.append(item.text or "")
-        elif tag == _FIELD_MARK:
-            kind = item.get(W + "fldCharType")
-            if kind == "begin":
-                fields.append(True)
-            elif fields and kind == "separate":
-                fields[-1] = False
-            elif fields and kind == "end":
-                fields.pop()
-        else:
-            pieces.append(" ")
-            if tag == _P:
-                fields = [False] * len(fields)
-    return "".join(pieces)
-
-
-def _cut(element: Element) -> None:
-    parent = element.getparent()
-    if parent is not None:
-        parent.remove(element)
-
-
-def _empty(element: Element) -> None:
-    """Remove what an element contains, but not the marks of fields."""
-    for child in [*element]:
-        if child.tag != _FIELD_MARK:
-            element.remove(child)
+    return lost

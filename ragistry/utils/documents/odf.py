@@ -12,15 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from lxml import etree
-
 from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.formulas import mathml_formula
+from ragistry.utils.documents.lost_words import OPEN_DOCUMENT, lost_words
 from ragistry.utils.documents.office_package import Package, picture_text, properties
 from ragistry.utils.documents.word_processing import (
     FORMULA_EDGE,
     ListLines,
-    Losses,
     finish_text,
     format_number,
     is_page_number,
@@ -28,7 +26,6 @@ from ragistry.utils.documents.word_processing import (
     raised,
     table_markdown,
     without_breaks,
-    without_page_numbers,
 )
 
 MOST_REPEATED = 100
@@ -84,7 +81,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     try:
         reader = _Reader(package, content)
         reader.read(body)
-        lost = _second_look(package, reader, body)
+        lost = lost_words(_parts(package, body), OPEN_DOCUMENT, reader.blocks, reader.left_out)
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
     info = properties(package.xml("meta.xml") if "meta.xml" in package.names else None)
@@ -92,17 +89,11 @@ def read(data: bytes, suffix: str) -> ReadDocument:
 
 
 class _Package(Package):
-    """The parts of the file. Each is parsed once."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self._trees: dict[str, Element | None] = {}
+    """The parts of the file."""
 
     def xml(self, name: str) -> Element | None:
         """Return the root element of a part, or None without one."""
-        if name not in self._trees:
-            self._trees[name] = super().xml(name) if name.casefold() in self.names else None
-        return self._trees[name]
+        return super().xml(name) if name.casefold() in self.names else None
 
     def is_encrypted(self) -> bool:
         """Return whether the list of parts says how they are encrypted."""
@@ -262,8 +253,8 @@ class _Reader:
         self._styles = _Styles([self._styles_root, content])
         self.positions = self._styles.positions
         self._hidden = False  # whether the style of the text around hides it
-        self.hidden: list[str] = []
-        """Texts that are not shown."""
+        self.left_out: list[str] = []
+        """Texts that are not shown, and copies of a header."""
         self._forms = {
             key: control
             for control in content.iter()
@@ -305,6 +296,8 @@ class _Reader:
                 self._children(part)
                 self._flush()
                 text = "\n".join(block.text for block in self.blocks)
+                if text in seen:
+                    self.left_out.append(text)
                 self.blocks = before + ([] if text in seen else self.blocks)
                 seen.add(text)
         self._kind = ""
@@ -351,6 +344,8 @@ class _Reader:
         if text not in self._repeated:
             self._repeated.add(text)
             self._emit(text)
+        else:
+            self.left_out.append(text)
         self._flush()
         self._kind = outer
 
@@ -394,7 +389,7 @@ class _Reader:
                 line = _Line()
                 _INLINE[tag](self, child, line)
                 self._add(finish_text(line.parts), line.after)
-            elif tag not in _OMITTED and not _is_hidden(child) and not tag.startswith(_ANIMATION):
+            elif tag not in _OMITTED and not self._is_hidden(child) and not tag.startswith(_ANIMATION):
                 self._children(child)
 
     def _add(self, text: str, after: list[Any], mark: str = "", item: tuple[int, str] | None = None) -> None:
@@ -540,7 +535,7 @@ class _Reader:
                 _INLINE[tag](self, child, line)
                 yield without_breaks(finish_text(line.parts))
                 yield from self._followers(line.after)
-            elif tag not in _OMITTED and tag not in _ABOUT_COMMENTS and not _is_hidden(child):
+            elif tag not in _OMITTED and tag not in _ABOUT_COMMENTS and not self._is_hidden(child):
                 yield from self._pieces(child)
 
     def _followers(self, after: list[Any]) -> Iterator[str]:
@@ -555,12 +550,13 @@ class _Reader:
     def _paragraph(self, element: Element) -> tuple[str, list[Any]]:
         line = _Line()
         self._page_field = False
-        if not _is_hidden(element):
+        if not self._is_hidden(element):
             outer, self._hidden = self._hidden, bool(self._styles.hides(element.get(TEXT + "style-name", "")))
             self._inline(element, line)
             self._hidden = outer
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
+            self.left_out.append(text)
             text = ""
         return text, line.after
 
@@ -572,13 +568,21 @@ class _Reader:
                 handle(self, child, line)
             elif tag in (TEXT + "p", TEXT + "h", TEXT + "list", TABLE + "table"):
                 line.after.append([child])
-            elif tag not in _OMITTED and not _is_hidden(child):
+            elif tag not in _OMITTED and not self._is_hidden(child):
                 self._inline(child, line)
             self._text(child.tail, line)
 
+    def _is_hidden(self, element: Element) -> bool:
+        shown = element.get(TEXT + "is-hidden")
+        is_hidden = element.get(TEXT + "display") == "none" or shown == "true"
+        if is_hidden or (element.tag == TEXT + "hidden-text" and shown != "false"):
+            self.left_out += element.itertext()
+            return True
+        return False
+
     def _text(self, text: str | None, line: _Line) -> None:
         if text and self._hidden:
-            self.hidden.append(text)
+            self.left_out.append(text)
         elif text:
             text = _SPACES.sub(" ", text)
             if text[0] == " " and line.parts and line.parts[-1].endswith(" "):
@@ -616,7 +620,9 @@ class _Reader:
 
     def _page_number(self, element: Element, line: _Line) -> None:
         self._page_field = True
-        if not (element.text or "").startswith("<"):  # "<number>" on a master
+        if (element.text or "").startswith("<"):  # "<number>" on a master
+            self.left_out.append(element.text)
+        else:
             self._inline(element, line)
 
     def _ruby(self, element: Element, line: _Line) -> None:
@@ -734,13 +740,6 @@ _INLINE: dict[str, Callable[[_Reader, Element, _Line], None]] = {
 }
 
 
-def _is_hidden(element: Element) -> bool:
-    if element.get(TEXT + "display") == "none" or element.get(TEXT + "is-hidden") == "true":
-        return True
-    is_hidden_text: bool = element.tag == TEXT + "hidden-text"
-    return is_hidden_text and element.get(TEXT + "is-hidden") != "false"
-
-
 def _described(element: Element, space: str) -> str:
     """Return the title and the description of a drawing or a table."""
     return picture_text(element.findtext(space + "title"), element.findtext(space + "desc"))
@@ -751,102 +750,22 @@ def _has_text(item: Element) -> bool:
     return any(part.tag in (TEXT + "p", TEXT + "h", TABLE + "table") for part in item)
 
 
-# --- The second look ---
-
-_WITHIN_WORDS = frozenset(
-    TEXT + name
-    for name in (
-        *("span", "a", "meta", "bookmark", "bookmark-start", "bookmark-end", "soft-page-break", "change", "ruby-base"),
-        *("change-start", "change-end", "reference-mark", "reference-mark-start", "reference-mark-end", "note"),
-        *("alphabetical-index-mark", "alphabetical-index-mark-start", "alphabetical-index-mark-end", "meta-field"),
-    )
-) | {OFFICE + "annotation", OFFICE + "annotation-end"}
-_PARAGRAPHS = (TEXT + "p", TEXT + "h")
-_GONE = (
-    *(TEXT + name for name in ("tracked-changes", "script", "note-citation", "label", "hidden-text")),
-    *(name for name in _OMITTED if name.endswith("-source")),
-    *(OFFICE + name for name in ("forms", "scripts", "event-listeners", "binary-data")),
-    *(PRESENTATION + name for name in ("settings", "date-time-decl")),
-    *_ABOUT_COMMENTS,
-)
+# --- What is counted ---
 
 
-def _second_look(package: _Package, reader: _Reader, body: Element) -> dict[str, int]:
-    """Count the words in the XML parts that are missing in the blocks. The trees are not usable afterwards."""
-    losses = Losses(reader.blocks, reader.hidden)
-    etree.strip_elements(body, *_GONE, with_tail=False)
-    for hidden in [item for item in body.iter() if _is_hidden(item)]:
-        _cut(hidden)
-    for span in body.iter(TEXT + "span"):
-        span.text = raised(span.text or "", reader.positions.get(span.get(TEXT + "style-name", ""), ""))
-    formulas = [*body.iter(MATH)]
-    kinds = {
-        "footnotes": [note for note in body.iter(TEXT + "note") if note.get(TEXT + "note-class") != "endnote"],
-        "endnotes": [note for note in body.iter(TEXT + "note") if note.get(TEXT + "note-class") == "endnote"],
-        "comments": [*body.iter(OFFICE + "annotation")],
-        "notes pages": [*body.iter(PRESENTATION + "notes")],
-        "alternative texts": [*body.iter(SVG + "title", SVG + "desc", TABLE + "title", TABLE + "desc")],
-        "footers": [*body.iter(PRESENTATION + "footer-decl", PRESENTATION + "header-decl")],
-    }
-    for frame in [item for notes in kinds["notes pages"] for item in notes]:
-        if frame.get(PRESENTATION + "class") in _MARGIN_CLASSES:
-            _cut(frame)
-    for text in [*kinds["alternative texts"]]:
-        text.text = picture_text(text.text)
-    for found in [formulas, *kinds.values()]:
-        for item in found:
-            _cut(item)
-    losses.look_for("text", [_raw_text(body)])
-    for kind, found in kinds.items():
-        losses.look_for(kind, map(_raw_text, found))
-    losses.look_for_formulas("".join(item.itertext("{*}mi", "{*}mn", "{*}mtext")) for item in formulas)
-    objects = [package.xml(name) for name in package.names if re.fullmatch(r"object [^/]*/content\.xml", name)]
-    losses.look_for_formulas(
-        "".join(root.itertext("{*}mi", "{*}mn", "{*}mtext"))
-        for root in objects
-        if root is not None and root.tag == MATH
-    )
-    charts = [chart for root in objects if root is not None for chart in root.iter(CHART + "chart")]
-    losses.look_for("charts", [_raw_text(chart) for chart in charts])
+def _parts(package: _Package, body: Element) -> Iterator[tuple[str, Element]]:
+    """Yield what has text, with its kind; shapes of masters are shown once for many slides and are not counted."""
+    yield "text", body
+    for name in package.names:
+        root = package.xml(name) if re.fullmatch(r"object [^/]*/content\.xml", name) else None
+        if root is not None and root.tag == MATH:
+            yield "formulas", root
+        for chart in root.iter(CHART + "chart") if root is not None else ():
+            yield "charts", chart
     styles = package.xml("styles.xml")
     masters = None if styles is None else styles.find(OFFICE + "master-styles")
     if masters is not None and body.find(OFFICE + "presentation") is None:
         for kind in ("header", "footer"):
-            parts = [*masters.iter(*(STYLE + kind + end for end in ("", "-first", "-left")))]
-            texts = dict.fromkeys(_raw_text(part) for part in parts if part.get(STYLE + "display") != "false")
-            losses.look_for(kind + "s", map(without_page_numbers, texts))
-    return losses.lost
-
-
-def _raw_text(root: Element) -> str:
-    """Return all text in paragraphs below an element, with blanks between words."""
-    pieces: list[str] = []
-    depth = int(root.tag not in _PARAGRAPHS and next(root.iter(*_PARAGRAPHS), None) is None)
-    for event, element in etree.iterwalk(root, events=("start", "end")):
-        tag = element.tag
-        if tag not in _WITHIN_WORDS:
-            pieces.append(" ")
-        if event == "start":
-            depth += tag in _PARAGRAPHS
-            if depth:
-                pieces.append(element.text or "")
-        else:
-            depth -= tag in _PARAGRAPHS
-            if depth and element is not root:
-                pieces.append(element.tail or "")
-    return "".join(pieces)
-
-
-def _cut(element: Element) -> None:
-    """Remove an element and keep the text behind it."""
-    parent = element.getparent()
-    if parent is None:
-        return
-    if element.tail:
-        before = element.getprevious()
-        if before is not None:
-            before.tail = (before.tail or "") + element.tail
-        else:
-            parent.text = (parent.text or "") + element.tail
-        element.tail = None
-    parent.remove(element)
+            for part in masters.iter(*(STYLE + kind + end for end in ("", "-first", "-left"))):
+                if part.get(STYLE + "display") != "false":
+                    yield kind + "s", part

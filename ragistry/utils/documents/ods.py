@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from html import unescape
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.formulas import mathml_formula
+from ragistry.utils.documents.lost_words import OPEN_DOCUMENT, lost_words
 from ragistry.utils.documents.office_package import (
     Package,
     attribute,
@@ -39,10 +38,6 @@ _URN = "urn:oasis:names:tc:opendocument:xmlns:"
 _FIELDS = {"page-number", "page-count", "sheet-name", "date", "time"}
 _SVG = f"{{{_URN}svg-compatible:1.0}}"
 _SHAPES = f"{{{_URN}drawing:1.0}}", f"{{{_URN}dr3d:1.0}}"
-_WANTED = re.compile(r"<text:p\b[^<>/]*>(.*?)</text:p>", re.DOTALL)
-_SPACE = re.compile(r"<text:(?:s|tab|line-break)\b[^<>]*>")
-_REPLY = re.compile(r"<office:annotation\b[^<>]*(?<!/)>.*?</office:annotation>", re.DOTALL)
-_TAG = re.compile(r"<[^<>]*>")
 
 
 def read_ods(data: bytes) -> ReadDocument:
@@ -89,7 +84,7 @@ def read_ods(data: bytes) -> ReadDocument:
         document.blocks += sheet_blocks(sheet)
     document.blocks += prompts
     document.warnings += [*reader.warnings(), *package.warnings(reader.embedded)]
-    document.lost = _lost_words(package, document)
+    document.lost = lost_words([("cells", body)], OPEN_DOCUMENT, document.blocks, ())
     return document
 
 
@@ -280,16 +275,3 @@ def _chart_lines(root: etree._Element) -> str:
     parts = [f"Chart: {title}" if title else "Chart"]
     parts += [f"Axes: {', '.join(others)}"] * bool(others) + [f"Series: {', '.join(names)}"] * bool(names)
     return plain_markdown(". ".join(parts))
-
-
-def _lost_words(package: Package, document: ReadDocument) -> dict[str, int]:
-    """Count the words of cells, comments and shapes that are in the raw text but not in the blocks."""
-    xml = package.data(CONTENT).decode("utf-8", "replace")
-    text = "\n".join(block.text for block in document.blocks)
-    comments = [piece for one in _REPLY.findall(xml) for piece in _raw_texts(one)]
-    lost = {"comments": missing_words(comments, text), "cells": missing_words(_raw_texts(_REPLY.sub("", xml)), text)}
-    return {kind: count for kind, count in lost.items() if count}
-
-
-def _raw_texts(xml: str) -> list[str]:
-    return [unescape(_TAG.sub("", _SPACE.sub(" ", one))) for one in _WANTED.findall(xml)]

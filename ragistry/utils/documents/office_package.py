@@ -79,6 +79,7 @@ class Package:
         self._read: set[str] = set()
         self._size = 0  # of the parts that were read
         self._relations: dict[str, dict[str, Relation]] = {}
+        self._trees: dict[str, etree._Element | None] = {}
         self.damaged: list[str] = []
         self.missing: list[str] = []
 
@@ -108,7 +109,12 @@ class Package:
             return b""
 
     def xml(self, name: str) -> etree._Element | None:
-        """Return the root element of a part, or None without one."""
+        """Return the root element of a part, which is parsed once, or None without one."""
+        if name not in self._trees:
+            self._trees[name] = self._parsed(name)
+        return self._trees[name]
+
+    def _parsed(self, name: str) -> etree._Element | None:
         data = self.data(name)
         if not data:
             return None

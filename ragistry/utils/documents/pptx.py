@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from html import unescape
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.drawing import (
     body_text,
     chart_markdown,
@@ -19,6 +16,7 @@ from ragistry.utils.documents.drawing import (
     diagram_markdown,
     paragraph_text,
 )
+from ragistry.utils.documents.lost_words import SLIDES, lost_words, related_parts
 from ragistry.utils.documents.office_package import (
     Package,
     Relation,
@@ -40,6 +38,10 @@ LONGEST_TITLE = 120
 _DEEPEST = 50
 _ESCAPE = re.compile(r"^(\d*)\\(?!<)")  # of a mark at the start of a line, which is none in a heading
 _LEVELS = 9
+_KINDS = {
+    **{"notesSlide": "notes", "diagramData": "diagrams", "comments": "comments"},
+    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "charts"),
+}
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001 - every reader has these parameters
@@ -60,6 +62,7 @@ class _Deck:
         self.relations = package.relations(self.name)
         self.authors = self._read_authors()
         self.repeated: set[str] = set()
+        self.left_out: list[str] = []
         self.styles: dict[str, etree._Element | None] = {}
         self.objects = 0
 
@@ -85,7 +88,8 @@ class _Deck:
                 document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
         document.warnings += self._warnings(slides, missing)
         document.warnings += self.package.warnings(self.objects)
-        document.lost = _lost_words(self.package, self.name, document)
+        parts = [*(("slides", self.package.xml(name)) for name in slides), *related_parts(self.package, slides, _KINDS)]
+        document.lost = lost_words(parts, SLIDES, document.blocks, self.left_out)
         return document
 
     def layout_chain(self, slide: str) -> list[str]:
@@ -180,8 +184,11 @@ class _Slide:
         """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""
         paragraphs = shape.iter("{*}p")
         text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
-        if text and _placeholder(shape) != "sldNum" and text not in self.deck.repeated:
+        if not text or _placeholder(shape) == "sldNum" or text in self.deck.repeated:
+            self.deck.left_out += shape.itertext("{*}t")
+        else:
             self.deck.repeated.add(text)
+            self.deck.left_out += (one for field in shape.iter("{*}fld") for one in field.itertext("{*}t"))
             yield Block(plain_markdown(text), self._placed("header" if _placeholder(shape) == "hdr" else "footer"))
 
     def _master_blocks(self) -> Iterator[Block]:
@@ -382,82 +389,3 @@ def _table_rows(table: etree._Element) -> list[list[str]]:
     ]
     width = max(map(len, rows), default=0)
     return [row + [""] * (width - len(row)) for row in rows] if any(cell for row in rows for cell in row) else []
-
-
-# The second look: words of the raw parts, without the reader's way through them
-
-_ENTRY = re.compile(r"<(?:\w+:)?sldId\b[^<>]*\bid=\"(rId[^\"]*|[^\"\d][^\"]*)\"")
-_LINK = re.compile(r"<(?:\w+:)?Relationship\b[^<>]*>")
-_VALUE = re.compile(r"\b(Id|Type|Target|TargetMode)=[\"']([^\"']*)[\"']")
-_FALLBACK = re.compile(r"<mc:Fallback\b.*?</mc:Fallback>", re.DOTALL)
-_SHAPE = re.compile(r"<p:sp\b(?!T).*?</p:sp>", re.DOTALL)
-_REPEATED_SHAPE = re.compile(r"<p:ph\b[^<>]*\btype=\"(?:ftr|dt|hdr|sldNum)\"")
-_PARAGRAPH = re.compile(r"<a:p(?:\s[^<>]*)?(?<!/)>.*?</a:p>", re.DOTALL)
-_BREAK = re.compile(r"<a:br\b")
-_WORDS = re.compile(r"<(a|m):t(?:\s[^<>]*)?>([^<]*)</")
-_CACHED = re.compile(r"<(?:c:)?strCache>.*?</(?:c:)?strCache>", re.DOTALL)
-_CACHED_VALUE = re.compile(r"<(?:c:)?v>([^<]*)</")
-_COMMENT = re.compile(r"<(?:\w+:)?text>([^<]*)</")
-_KINDS = {
-    "slide": "slides",
-    "notesSlide": "notes",
-    "chart": "charts",
-    "chartEx": "charts",
-    "chartUserShapes": "charts",
-    "diagramData": "diagrams",
-    "comments": "comments",
-}
-
-
-def _lost_words(package: Package, main: str, document: ReadDocument) -> dict[str, int]:
-    """Count the words of each kind that are in the parts of the slides but not in the blocks."""
-    wanted: dict[str, Counter[str]] = {}
-    for kind, part in _reachable(package, main):
-        wanted.setdefault(kind, Counter()).update(words_of("\n".join(_raw_texts(_raw(package, part)))))
-    left = words_of("\n".join(block.text for block in document.blocks))
-    lost = {}
-    for kind, words in wanted.items():
-        if count := (words - left).total():
-            lost[kind] = count
-        left -= words
-    return lost
-
-
-def _reachable(package: Package, main: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts that belong to listed slides, with the kind of their content."""
-    listed = set(_ENTRY.findall(_raw(package, main)))
-    waiting = [
-        ("slide", target) for identity, kind, target in _links(package, main) if identity in listed and kind == "slide"
-    ]
-    seen: set[str] = set()
-    while waiting:
-        kind, part = waiting.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        yield _KINDS[kind], part
-        waiting += [(k, target) for _, k, target in _links(package, part) if k in _KINDS and k != "slide"]
-
-
-def _links(package: Package, part: str) -> Iterator[tuple[str, str, str]]:
-    folder, _, name = part.rpartition("/")
-    for link in _LINK.findall(_raw(package, f"{folder}/_rels/{name}.rels")):
-        values = dict(_VALUE.findall(link))
-        if values.get("TargetMode") != "External":
-            target = posixpath.normpath(posixpath.join("/", folder, values.get("Target", ""))).lstrip("/")
-            yield values.get("Id", ""), values.get("Type", "").rpartition("/")[2], target
-
-
-def _raw(package: Package, part: str) -> str:
-    return package.data(part).decode("utf-8", "replace") if part.casefold() in package.names else ""
-
-
-def _raw_texts(xml: str) -> Iterator[str]:
-    xml = _FALLBACK.sub("", xml)
-    xml = _SHAPE.sub(lambda shape: "" if _REPEATED_SHAPE.search(shape[0]) else shape[0], xml)
-    for paragraph in _PARAGRAPH.findall(xml):
-        pieces = _WORDS.findall(_BREAK.sub("<a:t> </a:t><a:br", paragraph))
-        yield unescape("".join(text if prefix == "a" else f" {text} " for prefix, text in pieces))
-    cached = (value for cache in _CACHED.findall(xml) for value in _CACHED_VALUE.findall(cache))
-    yield from map(unescape, dict.fromkeys(cached))  # every series of a chart repeats its categories
-    yield from map(unescape, _COMMENT.findall(xml))

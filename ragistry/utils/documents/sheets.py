@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.drawing import body_text, chart_lines, chart_parts, diagram_markdown
+from ragistry.utils.documents.lost_words import SHEETS, lost_words, related_parts
 from ragistry.utils.documents.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.utils.documents.office_package import (
     Package,
@@ -216,6 +217,7 @@ class _Workbook:
         self._number = lru_cache(maxsize=100_000)(self._format)  # dates and prices are often equal
         self.counts = _Counts()
         self.headers: set[str] = set()
+        self.left_out: list[str] = []
         self.parts: list[tuple[str, str]] = []  # sheets and their names, for the second look
 
     def read(self) -> ReadDocument:
@@ -232,9 +234,13 @@ class _Workbook:
             document.blocks += sheet_blocks(sheet)
         document.warnings += self._warnings()
         document.warnings += self.package.warnings(self.counts.embedded)
-        document.lost = _lost_words(
-            self.package, [part for part, _ in self.parts], document, self.counts.cells - self.counts.formulas
-        )
+        sheets = [part for part, _ in self.parts]
+        texts, values = _raw_cells(self.package, sheets)
+        parts = related_parts(self.package, sheets, _KINDS)
+        lost = lost_words(parts, SHEETS, document.blocks, self.left_out, texts)
+        if cells := max(lost.get("cells", 0), values - self.counts.cells + self.counts.formulas):
+            lost["cells"] = cells
+        document.lost = lost
         return document
 
     def _read_strings(self, part: str) -> list[str]:
@@ -387,6 +393,7 @@ class _Workbook:
                 author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
                 author = "" if author.startswith("tc={") else author
                 if not text.strip() or (cell in cells and text.startswith(_LEGACY_NOTICE)):
+                    self.left_out.append(text)
                     continue
                 if author:
                     text = text.strip().removeprefix(f"{author}:")
@@ -475,8 +482,12 @@ def _child_text(element: etree._Element, name: str) -> str:
     return "" if found is None else found.text or ""
 
 
-# The second look: words of the raw parts, without the reader's way through them
+# What was not read
 
+_KINDS = {
+    **{"comments": "comments", "threadedComment": "comments", "drawing": "text boxes", "diagramData": "diagrams"},
+    **dict.fromkeys(("chart", "chartUserShapes"), "charts"),
+}
 _SHARED_CELL = re.compile(
     rb'<(?:\w+:)?c\b[^<>]*\bt="s"[^<>]*>(?:<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</[^<>]*>))?<(?:\w+:)?v>(\d+)<'
 )
@@ -485,74 +496,28 @@ _ITEM = re.compile(rb"<(?:\w+:)?si\b[^<>/]*(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTA
 _READING = re.compile(rb"<(?:\w+:)?rPh\b.*?</(?:\w+:)?rPh>", re.DOTALL)
 _TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)</")
 _INLINE = re.compile(rb"<(?:\w+:)?is\b[^<>]*>(.*?)</(?:\w+:)?is>", re.DOTALL)
-_NOTE = re.compile(rb"<(?:\w+:)?text\b[^<>]*>(.*?)</(?:\w+:)?text>", re.DOTALL)
-_PARAGRAPH = re.compile(rb"<a:p(?:\s[^<>]*)?(?<!/)>.*?</a:p>", re.DOTALL)
-_FALLBACK = re.compile(rb"<mc:Fallback\b.*?</mc:Fallback>", re.DOTALL)
-_NAME = re.compile(rb"<(?:c:)?tx>.*?</(?:c:)?tx>", re.DOTALL)
-_CACHED = re.compile(rb"<(?:c:)?v>([^<]*)</")
-_BREAK = re.compile(rb"<a:br\b")
 
 
-def _lost_words(package: Package, sheets: Sequence[str], document: ReadDocument, cells: int) -> dict[str, int]:
-    """Count the words of each kind that are in the parts of the sheets but not in the blocks."""
-    text = "\n".join(block.text for block in document.blocks)
-    words = words_of(text)
+def _raw_cells(package: Package, sheets: Sequence[str]) -> tuple[list[str], int]:
+    """Return the texts of cells, each shared one once, and the number of cells, without parsing millions of them."""
     used: Counter[bytes] = Counter()
+    texts: list[str] = []
     values = 0
-    inline: list[str] = []
-    notes: list[str] = []
-    drawings: list[str] = []
-    charts: list[str] = []
-    strings: list[str] = []
     for sheet in sheets:
         data = package.data(sheet)
-        own = [_texts(one) for one in _INLINE.findall(data)] if b"is>" in data else []
+        own = [_raw_text(one) for one in _INLINE.findall(data)] if b"is>" in data else []
         values += len(_VALUE.findall(data)) + sum(bool(text.strip()) for text in own)
         used.update(_SHARED_CELL.findall(data))
-        inline += own
-        for relation in package.relations(sheet).values():
-            if relation.external or relation.target.casefold() not in package.names:
-                continue
-            if relation.kind in ("comments", "threadedComment"):
-                notes += _note_texts(package.data(relation.target))
-            elif relation.kind == "drawing":
-                drawings += _paragraphs(package.data(relation.target))
-                for chart in package.related(relation.target, "chart"):
-                    data = package.data(chart) if chart.casefold() in package.names else b""
-                    charts += _paragraphs(data)
-                    charts += [_decoded(value) for name in _NAME.findall(data) for value in _CACHED.findall(name)]
+        texts += own
     part = next((name for name in package.names if name.endswith("/sharedstrings.xml")), "")
     items = _ITEM.findall(package.data(part)) if used and part else []
     for index, count in used.items():
-        text = _texts(items[int(index)]) if int(index) < len(items) else ""
-        strings.append(text)
+        text = _raw_text(items[int(index)]) if int(index) < len(items) else ""
+        texts.append(text)
         values -= count * (not text.strip())
-    lost = {
-        "cells": _set_missing([*strings, *inline], words),
-        "comments": _set_missing(notes, words),
-        "text boxes": _set_missing(drawings, words),
-        "charts": _set_missing(charts, words),
-    }
-    lost["cells"] = max(lost["cells"], values - cells)
-    return {kind: count for kind, count in lost.items() if count}
+    return texts, values
 
 
-def _set_missing(pieces: Iterable[str], words: Counter[str]) -> int:
-    return len(words_of(" ".join(pieces)).keys() - words.keys())
-
-
-def _note_texts(data: bytes) -> list[str]:
-    texts = [_texts(one) if b"<" in one else _decoded(one) for one in _NOTE.findall(data)]
-    return [text for text in texts if not text.startswith(_LEGACY_NOTICE)]
-
-
-def _paragraphs(data: bytes) -> list[str]:
-    return [_texts(_BREAK.sub(b"<a:t> </a:t><a:br", one)) for one in _PARAGRAPH.findall(_FALLBACK.sub(b"", data))]
-
-
-def _texts(data: bytes) -> str:
-    return "".join(map(_decoded, _TEXT.findall(_READING.sub(b"", data))))
-
-
-def _decoded(data: bytes) -> str:
-    return _unescaped(unescape(data.decode("utf-8", "replace")))
+def _raw_text(data: bytes) -> str:
+    text = b"".join(_TEXT.findall(_READING.sub(b"", data)))
+    return _unescaped(unescape(text.decode("utf-8", "replace")))

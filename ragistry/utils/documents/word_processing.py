@@ -1,12 +1,11 @@
-"""Write what word processors hold as Markdown, and count the words that are lost on the way."""
+"""Write what word processors hold as Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 
-from ragistry.utils.documents.blocks import Block, words_of
+from ragistry.utils.documents.blocks import words_of
 from ragistry.utils.documents.office_package import clean, markdown_table
 
 _TABS = re.compile(r" *\t[\t ]*")
@@ -137,49 +136,3 @@ _PAGE_NUMBER = re.compile(r"\d+|[ivxlcdm]+|[a-z]")
 def is_page_number(text: str) -> bool:
     """Return whether a line with a page field holds nothing but the number, such as ``Page 3 of 12``."""
     return all(word in _PAGE_WORDS or _PAGE_NUMBER.fullmatch(word) for word in words_of(text))
-
-
-def without_page_numbers(text: str) -> str:
-    """Return the words of the text that `is_page_number` does not pass over."""
-    return " ".join(word for word in words_of(text).elements() if not is_page_number(word))
-
-
-class Losses:
-    """Count words that a second look at the file finds and that are in no block and not hidden, each once."""
-
-    def __init__(self, blocks: Iterable[Block], hidden: Iterable[str]) -> None:
-        text = "\n".join([*(block.text for block in blocks), *hidden])
-        self._left = words_of(text)
-        self._squeezed = _squeezed(text)
-        self._at = 0
-        self.lost: dict[str, int] = {}
-
-    def look_for(self, kind: str, texts: Iterable[str]) -> None:
-        """Look for the words of the texts."""
-        wanted: Counter[str] = words_of(" ".join(texts))
-        missing = (wanted - self._left).total()
-        self._left -= wanted
-        self.add(kind, missing)
-
-    def look_for_formulas(self, formulas: Iterable[str]) -> None:
-        """Look for formulas, in which blanks and signs may differ."""
-        missing = 0
-        for formula in formulas:
-            wanted = _squeezed(formula)
-            at = self._squeezed.find(wanted, self._at)
-            if at < 0:
-                at = self._squeezed.find(wanted)
-            if at < 0:
-                missing += max(1, words_of(formula).total())
-            else:
-                self._at = at
-        self.add("formulas", missing)
-
-    def add(self, kind: str, words: int) -> None:
-        """Count lost words."""
-        if words > 0:
-            self.lost[kind] = self.lost.get(kind, 0) + words
-
-
-def _squeezed(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
