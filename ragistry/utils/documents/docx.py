@@ -800,9 +800,9 @@ class _Reader:
         for reference in element.iter(W + "footnoteReference", W + "endnoteReference"):
             kind = "footnote" if reference.tag == W + "footnoteReference" else "endnote"
             name = reference.get(_ID, "")
-            self._used.add((kind, name))
-            if name in self._notes[kind]:
+            if name in self._notes[kind] and (kind, name) not in self._used:
                 self._leave_out(self._notes[kind][name])
+            self._used.add((kind, name))
         for reference in element.iter(W + "commentReference"):
             self._comment(reference, line)
 
