@@ -58,7 +58,9 @@ def quality(data: Set, root: Path) -> float:
     """nDCG@10 over the judged queries of the set."""
     corpus, qrels = texts_of(data.name), judgements(DATA / data.name)
     with closing(LocalStore(root / data.name, language=data.language)) as store:
-        store.add_documents([EmbeddedChunk(text, {}, [1.0]) for text in corpus.values()], ids=list(corpus))
+        store.add_documents(
+            [EmbeddedChunk(text.strip() or "-", {}, [1.0]) for text in corpus.values()], ids=list(corpus)
+        )
         return mean(
             ndcg([document.id for document in store.search_text(query["text"], 10)], qrels[query["_id"]])
             for query in records(DATA / data.name, "queries.jsonl")

@@ -29,7 +29,8 @@ from ragistry.utils.text.phrases import parse_query
 
 SETS = {
     "claude-docs": "english", "xquad-en": "english", "xquad-de": "german", "xquad-es": "spanish",
-    "hugo-known-item": "english", "cisi": "english", "cacm": "english", "hotpotqa-pooled500": "english",
+    "xquad-zh": "chinese", "hugo-known-item": "english", "cisi": "english", "cacm": "english",
+    "hotpotqa-pooled500": "english",
 }  # fmt: skip
 """Sets with such queries, and their language."""
 QUICK = ("claude-docs", "xquad-en")

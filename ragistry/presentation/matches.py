@@ -7,7 +7,16 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.text.analysis import MARKS, UNSPACED_RUN, analyse, forms, query_forms, query_pairs, query_terms
+from ragistry.utils.text.analysis import (
+    MARKS,
+    SYMBOL,
+    UNSPACED_RUN,
+    analyse,
+    forms,
+    query_forms,
+    query_pairs,
+    query_terms,
+)
 
 QUESTION_WORDS = (
     "how what when where which who why do does did can could should would may might must has have had were been am "
@@ -16,7 +25,7 @@ QUESTION_WORDS = (
 """Words of English questions, which are not marked, although the index may count them."""
 
 _PART = rf"[^\W_](?:[^\W_]|[{MARKS}])*"
-_WORD = re.compile(rf"\d+(?:[.,'\u2019]\d+)+(?![-._/]?\w)|{_PART}(?:[-._/]{_PART})*")
+_WORD = re.compile(rf"\d+(?:[.,'\u2019]\d+)+(?![-._/]?\w)|{_PART}(?:[-._/]{_PART})*|(?:{SYMBOL.pattern})\ufe0f?")
 _BETWEEN = re.compile(r"[ \-]{1,2}")
 
 

@@ -1,4 +1,4 @@
-"""Search with phrases in double quotes, by any technique on any store.
+"""Search with phrases in quotation marks, by any technique on any store.
 
 The words of the phrases find candidates, and their texts are checked: no index knows the positions of words. The
 technique then ranks the chunks that hold the phrases: a condition limits it to them.
@@ -19,7 +19,7 @@ from ragistry.techniques.folding import retrieve_filled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
 from ragistry.utils.text.languages import chunk_language
-from ragistry.utils.text.phrases import ParsedQuery, count_held, parse_query
+from ragistry.utils.text.phrases import ParsedQuery, count_held, has_words, parse_query, without_symbols
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
 
@@ -64,6 +64,8 @@ class PhraseSearch:
             return retrieve(query, top_k, where)
         if not parsed.phrases and not parsed.words_beside:
             raise QueryError(f"the query only excludes words: {shown(query)}; add the words to search for")
+        if wordless := [phrase for phrase in (*parsed.phrases, *parsed.excluded) if not has_words(phrase)]:
+            degraded(f"no such phrase: {_listed(wordless, ' and ')}, without a word")
         if self._chooses_targets:
             return self._among_targets(retrieve, query, parsed, top_k, where)
         holding = self._holding(parsed, where, max(HOLDING, top_k or 0))
@@ -71,7 +73,7 @@ class PhraseSearch:
         if not parsed.words_beside:
             if holding or _within_router.get():
                 return first[:top_k]
-            _report(parsed)
+            return self._instead(retrieve, parsed.text, parsed, top_k, where)
         rest = self._without_excluded(retrieve, parsed.text, parsed, top_k, where)
         return self._phrases_first(parsed, first, rest)[: top_k or max(len(first), len(rest))]
 
@@ -88,8 +90,7 @@ class PhraseSearch:
         holding = [document for document in found if self._held(document, parsed) == len(parsed.phrases)]
         if holding:
             return holding
-        _report(parsed)
-        return self._without_excluded(retrieve, parsed.words, parsed, top_k, where)
+        return self._instead(retrieve, parsed.words, parsed, top_k, where)
 
     def _holding(self, parsed: ParsedQuery, where: Where | None, most: int) -> list[Document]:
         """Find chunks with all phrases, or with any if the query has other words; those with most of them first."""
@@ -129,6 +130,18 @@ class PhraseSearch:
             kept = _falling(kept)
         return kept
 
+    def _instead(
+        self, retrieve: Retrieve, text: str, parsed: ParsedQuery, top_k: int | None, where: Where | None
+    ) -> list[Document]:
+        """Search the words of phrases that no passage holds. Punctuation and symbols alone have nothing similar."""
+        phrases = _listed(parsed.phrases, " with ")
+        if has_words(without_symbols(parsed.words)):
+            degraded(f"no passage holds {phrases}; searched the words instead")
+            return self._without_excluded(retrieve, text, parsed, top_k, where)
+        if has_words(parsed.words):
+            degraded(f"no passage holds {phrases}")
+        return []
+
     def _without_excluded(
         self, retrieve: Retrieve, text: str, parsed: ParsedQuery, top_k: int | None, where: Where | None
     ) -> list[Document]:
@@ -164,10 +177,9 @@ def _least(parsed: ParsedQuery) -> int:
     return 1 if parsed.words_beside else len(parsed.phrases)
 
 
-def _report(parsed: ParsedQuery) -> None:
-    phrases = [f'"{phrase[:SHOWN]}{"…" * (len(phrase) > SHOWN)}"' for phrase in parsed.phrases[:SHOWN_PHRASES]]
-    more = f" and {len(parsed.phrases) - SHOWN_PHRASES} more" if len(parsed.phrases) > SHOWN_PHRASES else ""
-    degraded(f"no passage holds {' with '.join(phrases)}{more}; searched the words instead")
+def _listed(phrases: Sequence[str], separator: str) -> str:
+    some = [f'"{phrase[:SHOWN]}{"…" * (len(phrase) > SHOWN)}"' for phrase in phrases[:SHOWN_PHRASES]]
+    return separator.join(some) + (f" and {len(phrases) - SHOWN_PHRASES} more" if len(phrases) > SHOWN_PHRASES else "")
 
 
 def _candidates(store: DocumentStore, parsed: ParsedQuery, where: Where | None) -> Iterable[Document]:

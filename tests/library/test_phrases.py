@@ -7,7 +7,7 @@ import pytest
 from ragistry import RemoteWorkspace, Workspace
 from ragistry.errors import QueryError
 from tests.conftest import Corpus, everywhere
-from tests.messages import refused
+from tests.messages import check_message, refused
 
 FILES = {
     "a.txt": "The red valve must be closed before the pump starts.",
@@ -44,6 +44,24 @@ def test_phrases_are_searched_on_every_store(filled: Workspace | RemoteWorkspace
     assert names(filled, f"gardens {ONLY}", top_k=3)[2] in {"b.txt", "d.txt"}
     assert set(names(filled, 'pump valve -"red valve"', "naive")) == {"b.txt", "d.txt"}
     assert names(filled, '"must be" -"red valve"') == ["b.txt"]
+
+
+@everywhere
+def test_symbols_are_phrases_and_punctuation_is_none(workspace: Workspace | RemoteWorkspace, corpus: Corpus) -> None:
+    files = FILES | {
+        "pear.txt": "A 🍐 is ripe ✅ in autumn.",
+        "arrow.txt": "Water → valve; pears are ripe in autumn -> eat.",
+    }
+    assert not workspace.library.ingest_paths([corpus(files)], "notes").failed
+    assert names(workspace, '"🍐"') == names(workspace, '"ripe ✅"') == ["pear.txt"]
+    assert names(workspace, "«→ valve»") == ["arrow.txt"]
+    for nothing in ('"->"', "« … » 「!?」", '"🍋"', '"⇒ ⇐"'):
+        result = workspace.search(nothing)
+        assert not result.documents
+        check_message("; ".join(result.degraded), nothing[1:-1].strip() if '"' in nothing else "…")
+    beside = workspace.search('ripe "->"')
+    assert beside.documents
+    check_message("; ".join(beside.degraded), '"->"')
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,12 @@ class TextSearchConformance:
         assert _ids(store.search_text("ÄRGER")) == ["b"]
         assert _ids(store.search_text("東京")) == ["c"]
 
+    def test_emoji_and_symbols_are_words(self, store: Any) -> None:
+        store.add_documents(
+            [chunk("done \u2705"), chunk("\U0001f350\u2192"), chunk("\u2022 done -> \u2014")], ids=list("abc")
+        )
+        assert [_ids(store.search_text(query)) for query in ("\u2705\ufe0f", "\u2192", "->")] == [["a"], ["b"], []]
+
     def test_a_chunk_is_found_by_its_breadcrumb_and_returned_without_it(self, store: Any) -> None:
         chunks = [chunk("apple", breadcrumb="Lost > Zebra"), chunk("pear", title="Zebra"), chunk("plum", breadcrumb="")]
         store.add_documents(chunks, ids=list("abc"))

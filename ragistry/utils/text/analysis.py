@@ -3,7 +3,8 @@
 1. Compatibility forms, case and digits of all scripts are normalised (NFKC, casefold), so that the ligature in ``ﬁle``
    and full-width letters are found. Vowel marks and lengthening strokes of Arabic and Hebrew are left out.
 2. Words are letters, digits and their marks. A word joined by ``- . _ /`` gives its parts and, if it has a digit or
-   an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``.
+   an underscore, also itself: ``LNT-1042`` is found as ``1042``, and best as ``LNT-1042``. An emoji or symbol is a word
+   of its own (`SYMBOLS`).
 3. Scripts without spaces, and Korean, whose particles are attached to words, give single characters and overlapping
    pairs of characters.
 4. Words are stemmed by language (Snowball), then written in plain letters: ``cafe`` finds ``café``, and ``lodz``
@@ -30,7 +31,7 @@ import Stemmer
 from ragistry.utils.text.languages import canonical_language, stemmer_name
 from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, parts_of, plain
 
-VERSION = 5
+VERSION = 6
 TERM_LIMIT = 100
 """Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
 
@@ -66,10 +67,22 @@ MARKS = (  # part of a word, but not of \\w: the vowels of many scripts, as whol
     "\u0900-\u0963\u0971-\u0df3"  # India, Sri Lanka
     "\u0f71-\u0f84\u0f8d-\u0fbc"  # Tibetan
 )
-_LETTER = rf"[^\W_{_UNSPACED}]"
-_WORD = f"{_LETTER}+(?:[{MARKS}]+{_LETTER}*)*"
+SYMBOLS = (  # words of one character; not punctuation, the signs of ASCII, nor the lines and blocks of drawings
+    "\u00a2-\u00a7\u00a9\u00ac\u00ae\u00b0\u00b1\u00b6\u00d7\u00f7\u2020\u2021\u2030\u2031\u203b\u2042"
+    "\u20a0-\u20cf\u2100-\u214f"  # currencies, and signs like letters
+    "\u2190-\u2211\u2213\u2214\u2218\u221a-\u2222\u2224-\u2235\u2237-\u223b\u223d-\u22c4\u22c6-\u24ff"  # mathematics
+    "\u25a0-\u27e5\u27f0-\u2982\u2999-\u2bff"  # shapes, arrows
+    "\u3004\u3012\u3013\u3020\u303d\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+)
+TONES = "\U0001f3fb-\U0001f3ff"
+_MODIFIERS = f"{TONES}\u20e3\U000e0020-\U000e007f"  # skin tones, the frame of a keycap, tags of flags
+_SYMBOL = f"[0-9#*]\u20e3|[\U0001f1e6-\U0001f1ff]{{2}}|[{SYMBOLS}{TONES}][{_MODIFIERS}]*"
+SYMBOL = re.compile(_SYMBOL)
+LETTER = rf"[^\W_{_UNSPACED}]"
+_WORD = f"{LETTER}+(?:[{MARKS}]+{LETTER}*)*"
 _ASCII_TOKENS = re.compile("[A-Za-z0-9]+(?:[-._/]+[A-Za-z0-9]+)*")
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_NO_WORD = re.compile(f"[-._/{SYMBOLS}{_UNSPACED}]")  # as a part of two joined words
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
 _DIGIT = re.compile(r"\d")
 _PUNCTUATION = ".,;:!?()[]\"'"
@@ -78,7 +91,7 @@ _PUNCTUATION = ".,;:!?()[]\"'"
 @cache
 def _tokens() -> re.Pattern[str]:
     """Compiled on first use, which takes 5 ms."""
-    return re.compile(f"[{_UNSPACED}]+|{_WORD}(?:[-._/]+{_WORD})*")
+    return re.compile(f"[{_UNSPACED}]+|[0-9#*]\u20e3|{_WORD}(?:[-._/]+{_WORD})*|{_SYMBOL}")
 
 
 def analyse(text: str, language: str = "english") -> list[str]:
@@ -185,7 +198,7 @@ def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
             continue
         token = normalised(token)
         pieces = _pieces(token)
-        is_word = len(pieces) == 1 and JOINERS.search(pieces[0]) is None and UNSPACED_RUN.match(pieces[0]) is None
+        is_word = len(pieces) == 1 and not any(map(_NO_WORD.search, pieces))
         if is_word and before and token.startswith(pieces[0]):
             yield before + pieces[0]
         before = pieces[0] if is_word and token.endswith(pieces[0]) else ""
@@ -273,6 +286,9 @@ class _Analyser(_Cache):
         for piece in _pieces(self.lowered(normalised(token))):
             if piece.isascii() and piece.isalnum():
                 terms.append(self.term(piece))
+            elif SYMBOL.fullmatch(piece):
+                found = dict.fromkeys((_symbol_parts(piece)[0], piece))
+                terms += (term for term in found if term not in terms)  # a row of stars is one
             elif UNSPACED_RUN.match(piece):
                 terms += piece
                 terms += map(operator.add, piece, piece[1:])
@@ -334,9 +350,18 @@ class _Divider(_Cache):
             if UNSPACED_RUN.match(piece):
                 yield from piece
                 continue
+            if SYMBOL.fullmatch(piece):
+                yield from _symbol_parts(piece)
+                continue
             for word in JOINERS.split(piece):
                 for part in parts_of(word) or [word]:
                     yield self._analyser.term(plain(self._analyser.lowered(part)))
+
+
+def _symbol_parts(piece: str) -> tuple[str, ...]:
+    """Return an emoji or symbol and its modifiers; flags and keycaps of signs have no parts."""
+    is_whole = len(piece) == 1 or piece[0] in "#*" or "\U0001f1e6" <= piece[0] <= "\U0001f1ff"
+    return (piece,) if is_whole else (piece[0], piece[1:])
 
 
 def _pieces(token: str) -> list[str]:

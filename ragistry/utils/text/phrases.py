@@ -1,9 +1,11 @@
-"""Phrases of a query in double quotes, and whether a text holds them.
+"""Phrases of a query in quotation marks, and whether a text holds them.
 
 A phrase is compared with a text by the words of `utils.text.analysis`: case, accents and endings do not matter, and
 ``e-mail`` or ``setMaxAttempts`` are the same as their words in sequence. The position of words is not in any index, so
 candidates are found by their words, and their text is checked.
 """
+
+# ruff: noqa: RUF001 - quotation marks of many languages are what this is about
 
 from __future__ import annotations
 
@@ -14,15 +16,23 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from ragistry.utils.text.analysis import units
+from ragistry.utils.text.analysis import LETTER, SYMBOLS, TONES, units
 
-_QUOTED = re.compile(
-    r'(?:(?<!\S)|(?<=\s\()|(?<=^\())(-?)(?:"(?=\S)([^"]+)"|[\u201c\u201e](?=\S)([^\u201c-\u201e]+)[\u201c\u201d])(?=[\s.,;:!?)]|$)'
+_OPEN_AND_CLOSE = '"[^"]+"|”[^”]+”|＂[^＂]+＂|»[^«»]+[«»]|›[^‹›]+[‹›]'
+"""Quotations whose first mark also ends or is another sign: it stands at the start of a word, the other at an end."""
+_PAIRED = (
+    f"[“„][^“-„]+[“”]|[‘‚](?:[^‘-‚]|’(?={LETTER}))+[‘’]|«[^«»]+»|‹[^‹›]+›|「[^「」]+」|『[^『』]+』|｢[^｢｣]+｣"
+    "|《[^《》]+》|〈[^〈〉]+〉|〝[^〝-〟]+[〞〟]"
 )
+_QUOTED = re.compile(
+    rf"(?:(?<!\S)|(?<=\s\()|(?<=^\())(-?)(?=.\S)({_OPEN_AND_CLOSE})(?=[\s.,;:!?)]|$)"
+    rf"|(?<!{LETTER})((?<!\S)-)?({_PAIRED})(?!{LETTER})"
+)
+_SYMBOLS = re.compile(f"[{SYMBOLS}{TONES}\u20e3]")
 
 
 class ParsedQuery(NamedTuple):
-    """A query with double quotes.
+    """A query with quotation marks.
 
     Attributes:
         phrases: The phrases that a passage should hold.
@@ -45,15 +55,13 @@ def parse_query(query: str) -> ParsedQuery | None:
     A quotation mark opens at the start of a word and closes at the end of one. Any other one, such as that of inches,
     is text, and so are apostrophes and a bare ``-word``.
     """
-    if '"' not in query and "\u201c" not in query and "\u201e" not in query:
-        return None
-    quoted = [mark for mark in _QUOTED.finditer(query) if _has_words(mark[2] or mark[3])]
+    quoted = list(_QUOTED.finditer(query))
     if not quoted:
         return None
-    phrases = tuple(dict.fromkeys(mark[2] or mark[3] for mark in quoted if not mark[1]))
-    excluded = tuple(dict.fromkeys(mark[2] or mark[3] for mark in quoted if mark[1]))
-    text = _without(query, [mark for mark in quoted if mark[1]]).strip()
-    words = _QUOTED.sub(lambda mark: mark[2] or mark[3], text)
+    phrases = tuple(dict.fromkeys(_phrase_of(mark) for mark in quoted if not _excludes(mark)))
+    excluded = tuple(dict.fromkeys(_phrase_of(mark) for mark in quoted if _excludes(mark)))
+    text = _without(query, filter(_excludes, quoted)).strip()
+    words = _QUOTED.sub(_phrase_of, text)
     return ParsedQuery(phrases, excluded, text, words, len(units(_without(query, quoted), "none")))
 
 
@@ -65,7 +73,21 @@ def _without(query: str, marks: Iterable[re.Match[str]]) -> str:
     return "".join([*parts, query[at:]])
 
 
-def _has_words(text: str) -> bool:
+def without_symbols(text: str) -> str:
+    """Return a text with punctuation in place of emoji and symbols."""
+    return text if text.isascii() else _SYMBOLS.sub("|", text)
+
+
+def _phrase_of(mark: re.Match[str]) -> str:
+    return str(mark[2] or mark[4])[1:-1].strip()
+
+
+def _excludes(mark: re.Match[str]) -> bool:
+    return bool(mark[1] or mark[3])
+
+
+def has_words(text: str) -> bool:
+    """Return whether a text has a word or symbol."""
     return any(units(text, "none"))
 
 
@@ -81,9 +103,21 @@ class _Units(NamedTuple):
 
 
 def count_held(phrases: Iterable[str], text: str, language: str) -> int:
-    """Count the phrases that a text holds."""
+    """Count the phrases that a text holds. The symbols of a text count only for a phrase with symbols."""
+    plain = without_symbols(text)
+    if plain == text:
+        return _count(phrases, text, language)
+    with_symbols: list[str] = []
+    others: list[str] = []
+    for phrase in phrases:
+        (with_symbols if _SYMBOLS.search(phrase) else others).append(phrase)
+    return _count(with_symbols, text, language) + _count(others, plain, language)
+
+
+def _count(phrases: Iterable[str], text: str, language: str) -> int:
     letters = "".join(chain.from_iterable(units(text, language)))
-    found = [phrase for phrase in (_phrase(phrase, language) for phrase in phrases) if phrase.letters in letters]
+    words = (_phrase(phrase, language) for phrase in phrases)
+    found = [phrase for phrase in words if phrase.letters and phrase.letters in letters]
     if not found:
         return 0
     whole = _read(text, language)

@@ -16,6 +16,7 @@ LONGEST_IDENTIFIER = 6
 
 _IGNORED = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # soft hyphen, joiners, directions
+    "\ufe00-\ufe0f\U000e0100-\U000e01ef"  # variants of a character
     "\u02b9-\u02bf"  # the apostrophes of transliterations
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points and accents
     "\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u08ca-\u08ff]"  # Arabic
