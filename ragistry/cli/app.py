@@ -226,7 +226,12 @@ def _usage(error: typer.TyperException) -> str:
     """Return an error in the use of a command on one line, with the command whose help explains it."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context else "ragistry"
-    return f"{' '.join(error.format_message().split())}{_got(error)} (see `{command} --help`)"
+    text = f"{' '.join(error.format_message().split())}{_got(error)}"
+    if context and hasattr(error, "option_name") and not getattr(error, "possibilities", ()):
+        arguments = [str(one.name).upper() for one in context.command.params if one.param_type_name == "argument"]
+        if arguments:
+            text += f"; put `--` before a text that begins with a dash: {command} -- {arguments[0]}"
+    return f"{text} (see `{command} --help`)"
 
 
 def _got(error: typer.TyperException) -> str:

@@ -13,7 +13,8 @@ from tests.cli.conftest import TEA, Done, Run
 from tests.evaluation.small_sets import topics
 
 USED_WRONGLY = [  # exit code 2
-    "search", "serch tea", "search tea --colection x", "search tea --top-k many", "--nothing", "ingest",
+    "search", "serch tea", "search tea --colection x", "search tea --top-k many",
+    "search '-\"word\"'", "ask '-5 degrees'", "--nothing", "ingest",
     "ingest tea.txt --list", "ingest --delete tea.txt --yes", "ingest --list --prune", "ingest --list --create x",
     "ingest --list --watch", "ingest --list --yes", "ingest tea.txt -y", "ingest --delete a -c n --prune",
     "ingest tea.txt --create x", "ingest tea.txt --prune", "ingest tea.txt --follow-links", "ingest tea.txt --watch",
