@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from time import monotonic
 from typing import Any
 
 from ragistry.errors import InvalidFilterError
 from ragistry.protocols import LibraryStore
 from ragistry.types import Where
 from ragistry.utils.custom_metadata import INTERNAL, RESERVED, date_text
-from ragistry.utils.where import JOINS, normalise
+from ragistry.utils.where import JOINS, matches, normalise
 from ragistry.utils.wording import did_you_mean, shown
 
 SAMPLE = 2_000
 """Maximum number of chunks from which the known keys and types are collected."""
+REMEMBERED = 60.0
+"""Seconds for which the kinds of values are remembered, in which another process may write other ones."""
 _NEGATIONS = frozenset({"$ne", "$nin", "$not_contains"})
 _IN_LISTS = frozenset({"$contains", "$not_contains"})
 _EACH_KIND: dict[str, Where] = {
@@ -43,6 +47,53 @@ def with_stored_dates(where: Where) -> dict[str, Any]:
 
 def _stored(operand: Any) -> Any:
     return (isinstance(operand, str) and date_text(operand)) or operand
+
+
+class ValueKinds:
+    """The kinds of values of each key, by collection; read from the sources of a store, and remembered for a time."""
+
+    def __init__(self, store: LibraryStore) -> None:
+        self._store = store
+        self._counts: dict[str, dict[str, Counter[str]]] = {}
+        self._until = 0.0
+
+    def forget(self) -> None:
+        """Read the sources again at the next use."""
+        self._until = 0.0
+
+    def uncompared(self, where: Where, scope: Where | None) -> str:
+        """Describe the keys of a condition whose values have several kinds, some of which it does not compare.
+
+        Returns one line, or an empty text. Arguments as of `check_condition`.
+        """
+        compared: dict[str, set[str]] = {}
+        for key, op, operand in _comparisons(normalise(where)):
+            kinds = map(_kind, operand if isinstance(operand, list) else [operand])
+            compared.setdefault(key, set()).update(_LIST + kind if op in _IN_LISTS else kind for kind in kinds)
+        if compared.keys() <= RESERVED:
+            return ""
+        limits = [*([scope] if scope else []), *_collections(normalise(where))]
+        counts: dict[str, Counter[str]] = {}
+        for collection, of_keys in self._read().items():
+            if all(matches(normalise(limit), {"collection": collection}) for limit in limits):
+                for key in compared.keys() & of_keys.keys():
+                    counts.setdefault(key, Counter()).update(of_keys[key])
+        return "; ".join(
+            f"the values of {shown(key)} are {_amounts(kinds)}; "
+            f"the condition compares only {' and '.join(_plural(kind) for kind in sorted(compared[key]))}"
+            for key, kinds in sorted(counts.items())
+            if kinds.keys() - compared[key] and kinds.keys() & compared[key]
+        )
+
+    def _read(self) -> dict[str, dict[str, Counter[str]]]:
+        if monotonic() > self._until:
+            counts: dict[str, dict[str, Counter[str]]] = {}
+            for info in self._store.sources():
+                of_keys = counts.setdefault(info.collection, {})
+                for key, value in info.metadata.items():
+                    of_keys.setdefault(key, Counter())[_kind(value)] += 1
+            self._counts, self._until = counts, monotonic() + REMEMBERED
+        return self._counts
 
 
 def check_condition(store: LibraryStore, where: Where, scope: Where | None, *, found: bool) -> str:
@@ -128,9 +179,7 @@ def _check_kind(
             continue
         if op not in _IN_LISTS and store.count(_within(scope, {key: _EACH_KIND[kind]})):
             continue
-        types = " or ".join(
-            f"{_PLURAL.get(known, known)}, such as {shown(kinds[known], 60)}" for known in sorted(kinds)
-        )
+        types = " or ".join(f"{_plural(known)}, such as {shown(kinds[known], 60)}" for known in sorted(kinds))
         in_lists = any(known.startswith(_LIST) for known in kinds)
         remedy = ""
         if in_lists != (op in _IN_LISTS):
@@ -138,6 +187,17 @@ def _check_kind(
         raise InvalidFilterError(
             f"{op} compares {shown(key)} with {shown(one, 60)} ({kind}), but its values are {types}{remedy}"
         )
+
+
+def _plural(kind: str) -> str:
+    return _PLURAL.get(kind, kind)
+
+
+def _amounts(kinds: Counter[str]) -> str:
+    """Name the kinds with their numbers of sources, the commonest first."""
+    [(first, number), *others] = kinds.most_common()
+    sources = f"{number:,} source{'s' * (number != 1)}"
+    return " and ".join([f"{_plural(first)} in {sources}", *(f"{_plural(kind)} in {n:,}" for kind, n in others)])
 
 
 def _kind(value: Any) -> str:

@@ -22,7 +22,7 @@ from ragistry.errors import (
     StoreError,
 )
 from ragistry.library import moving
-from ragistry.library.condition_checks import check_condition, with_stored_dates
+from ragistry.library.condition_checks import ValueKinds, check_condition, with_stored_dates
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
@@ -85,9 +85,15 @@ class DocumentService(IngestMethods, SearchMethods):
         self.registry = registry
         self.reading = reading
         self.n_results = n_results
-        self.after_write = after_write
+        self._kinds = ValueKinds(store)
+        self._after_write = after_write
         self.generator = generator
         self.scope = Scope(collections, store)
+
+    def after_write(self) -> None:
+        """Report that chunks were added, deleted or changed."""
+        self._kinds.forget()
+        self._after_write()
 
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
@@ -182,9 +188,13 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def _check_where(self, names: Names, where: Where, collection: str | None, *, found: bool) -> None:
         scope = self.scope.of_all(names) if collection is None else names.of(collection)
-        if said := check_condition(self.store, where, scope, found=found):
-            with stage("where"):
-                degraded(said)
+        for said in (
+            check_condition(self.store, where, scope, found=found),
+            self._kinds.uncompared(where, scope),
+        ):
+            if said:
+                with stage("where"):
+                    degraded(said)
 
     def _condition(self, names: Names, collection: str | None, where: Where | None) -> Where | None:
         scope = self.scope.of_all(names) if collection is None else names.of(collection)

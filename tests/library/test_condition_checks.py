@@ -104,7 +104,6 @@ def test_value_of_another_type_is_an_error_that_names_the_types(typed: Workspace
 def test_values_of_the_type_of_their_key_are_compared(typed: Workspace) -> None:
     for where, sources in (
         ({"mixed": {"$in": ["one", 1]}}, ["oolong.txt", "white.txt"]),
-        ({"mixed": "two"}, []),
         ({"year": {"$gt": 2026.5}}, []),
         ({"year": {"$ne": 2026}}, ["tea.txt", "white.txt"]),
         ({"due": date(2026, 5, 1)}, ["oolong.txt"]),
@@ -133,3 +132,17 @@ def test_types_out_of_reach_are_not_named(workspace: Workspace) -> None:
     workspace.library.ingest_text("Rain.", "secret.txt", "other", metadata={"year": 2026})
     where = {"$and": [{"collection": {"$in": ["notes"]}}, {"year": "2026"}]}
     assert "year" in degraded(workspace, where)
+
+
+@everywhere
+def test_values_of_another_type_that_are_not_compared_are_reported(typed: Workspace) -> None:
+    library = typed.library
+    for where in ({"mixed": 1}, {"mixed": {"$ne": "two"}}, {"$or": [{"mixed": {"$gte": 0}}, {"page": 3}]}):
+        check_message("; ".join(typed.search("tea", collection="notes", where=where).degraded), "'mixed'")
+    for where in ({"mixed": {"$in": [1, "one"]}}, {"year": 2026}, {"source_file": "tea.txt"}, {"draft": True}):
+        assert not typed.search("tea", collection="notes", where=where).degraded, where
+    check_message("; ".join(typed.search("tea", collection="other", where={"mixed": {"$ne": 1}}).degraded), "no chunk")
+    library.set_metadata("white.txt", "notes", {"mixed": 2, "tags": "a", "year": True})
+    assert not typed.search("tea", collection="notes", where={"mixed": 1}).degraded
+    for where in ({"tags": {"$contains": "a"}}, {"tags": "a"}, {"year": {"$lt": 2027}}):
+        check_message("; ".join(typed.search("tea", collection="notes", where=where).degraded), next(iter(where)))
