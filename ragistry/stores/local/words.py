@@ -192,9 +192,9 @@ def _any_of(view: WordView, query: str) -> Query:
         for term, count in query_terms(query, language).items():
             clauses += _finding(view, language, term, count, count * FORM_WEIGHT)
         for form, count in query_forms(query, language).items():
-            # The text with the query's spelling of a number also has its words.
-            as_form = FORM_AS_FORM if count == 1 else FORM_WEIGHT
-            clauses += _finding(view, language, form, count * FORM_WEIGHT, count * as_form)
+            # The text with the query's spelling of a number also has its words. Similar codes have most of them.
+            as_word = count if count > 2 else count * FORM_WEIGHT
+            clauses += _finding(view, language, form, as_word, FORM_AS_FORM if count == 1 else as_word)
         for pair, weight in query_pairs(query, language).items():
             # A text that has a pair as a form also has both words. Most pairs are not words.
             if view.searcher.doc_freq(TERMS, code := _code(language, pair)):

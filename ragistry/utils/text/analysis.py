@@ -10,7 +10,7 @@
 4. Words are stemmed by language (Snowball), then written in plain letters: ``cafe`` finds ``café``, and ``lodz``
    ``Łódź``.
 5. A word has forms, which count less: the parts of ``refreshAccessToken`` and ``500GB``, ``email`` for ``e-mail``, and
-   the values of ``1.250,00``. See `utils.text.spellings`.
+   the values of ``1.250,00`` and ``14:05``. See `utils.text.spellings`.
 
 Increase `VERSION` after a change of the terms: older indexes are then rebuilt.
 """
@@ -29,7 +29,16 @@ from typing import Any
 import Stemmer
 
 from ragistry.utils.text.languages import canonical_language, stemmer_name
-from ragistry.utils.text.spellings import JOINERS, SPACED_NUMBER, normalised, other_spellings, parts_of, plain
+from ragistry.utils.text.spellings import (
+    JOINERS,
+    QUANTITY,
+    SPACED,
+    normalised,
+    other_spellings,
+    parts_of,
+    plain,
+    spaced_spellings,
+)
 
 VERSION = 6
 TERM_LIMIT = 100
@@ -85,6 +94,7 @@ UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _NO_WORD = re.compile(f"[-._/{SYMBOLS}{_UNSPACED}]")  # as a part of two joined words
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
 _DIGIT = re.compile(r"\d")
+_GROUPS = re.compile("[A-Za-z0-9]+")
 _PUNCTUATION = ".,;:!?()[]\"'"
 
 
@@ -110,13 +120,7 @@ def forms(text: str, language: str = "english") -> list[str]:
     """
     canonical = canonical_language(language)
     words = map(_former(canonical).__getitem__, text.split())
-    return list(chain.from_iterable(chain(words, map(_spaced_forms, SPACED_NUMBER.finditer(text)))))
-
-
-def _spaced_forms(number: re.Match[str]) -> tuple[str, str]:
-    """Return the value of a number such as ``1 000``, and its spelling."""
-    groups = normalised(number[0]).split()
-    return "".join(groups), " ".join(groups)
+    return list(chain.from_iterable(chain(words, map(spaced_spellings, SPACED.finditer(text)))))
 
 
 def _with_dotless_i(word: re.Match[str]) -> str:
@@ -155,10 +159,16 @@ def query_forms(text: str, language: str = "english") -> Mapping[str, int]:
 
 @lru_cache(maxsize=64)
 def _query_forms(text: str, language: str) -> Mapping[str, int]:
-    found = chain.from_iterable(map(_former(canonical_language(language)).__getitem__, text.split()))
-    words = dict.fromkeys(found, 1)
-    for number in SPACED_NUMBER.finditer(text):
-        words |= dict.fromkeys(_spaced_forms(number), len(number[0].split()))
+    canonical = canonical_language(language)
+    words: dict[str, int] = {}
+    for token in text.split():
+        words |= dict.fromkeys(_former(canonical)[token], 1)
+        groups = _GROUPS.findall(token) if _DIGIT.search(token) else ()
+        if len(groups) > 2:  # a code, whose parts are those of many similar ones
+            code = _analyser(canonical).term("".join(groups).lower())
+            words |= {code: len(groups)} if code in words else {}
+    for number in SPACED.finditer(text):
+        words |= dict.fromkeys(spaced_spellings(number), len(_GROUPS.findall(normalised(number[0]))))
     own = _query_terms(text, language)
     return MappingProxyType({form: count for form, count in words.items() if form not in own})
 
@@ -172,7 +182,8 @@ def query_pairs(text: str, language: str = "english") -> Mapping[str, int]:
     if not 1 < len(tokens) <= JOINED_WORDS:
         return {}
     analyser = _analyser(canonical_language(language))
-    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, _joined_pairs(tokens))), 1)
+    pairs = [spelled for pair in _joined_pairs(tokens) for spelled in (pair, pair.replace("\u03bc", "u"))]  # 10 μF
+    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, pairs)), 1)
     for code in _codes(tokens) if _DIGIT.search(text) else ():
         terms |= dict.fromkeys(analyser["".join(code)], len(code))
     own, others = _query_terms(text, language), _query_forms(text, language)
@@ -333,9 +344,10 @@ class _Former(_Cache):
         accented = (word for word in words if not word.isascii() and UNSPACED_RUN.match(word) is None)
         found += [term(plain(self._analyser.lowered(word))) for word in accented]  # a stem depends on accents
         if len(token) == 2 and token.isalnum() and token[0].isdigit() and token[1].isalpha():
-            return found  # ``5V``, whose parts are single characters
-        known = self._analyser[token]
-        return dict.fromkeys(form for form in found if len(form) > 1 and form not in known)
+            return dict.fromkeys(found)  # ``5V``, whose parts are single characters
+        quantity = QUANTITY.fullmatch(pieces[0]) if len(pieces) == 1 else None
+        known, digit = self._analyser[token], quantity and quantity[1]
+        return dict.fromkeys(form for form in found if (len(form) > 1 or form == digit) and form not in known)
 
 
 class _Divider(_Cache):

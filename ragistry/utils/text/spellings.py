@@ -34,7 +34,20 @@ _NUMBER = re.compile(r"(?<![\w.,'’])[0-9]+(?:[.,'’_\u066b\u066c][0-9]+)+(?!\
 _DATE = re.compile(r"(?<![0-9])([0-9]{4})([-/.])([0-9]{2})\2([0-9]{2})(?![0-9])")
 _DOTTED_DATE = re.compile(r"(?<![\w.])([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})(?![0-9])")
 _ABBREVIATION = re.compile(r"(?<![\w/&])([^\W\d_]{1,3})[/&]([^\W\d_]{1,3})(?![\w/&])")
-SPACED_NUMBER = re.compile(r"(?=\d)(?<![\w.,'’-])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w-])")
+_COLONS = re.compile(r"(?:(?<![\w:.])|(?<=[0-9]T))[0-9A-Fa-f]{1,2}(?:[:h][0-9A-Fa-f]{2})+(?!:|[^\WZ])")
+_HEXADECIMAL_GROUPS = re.compile(r"(?<![\w.])[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4})+(?![\w.])")
+_TIME = re.compile("([01]?[0-9]|2[0-3])[:h]([0-5][0-9])(?::[0-5][0-9])?")
+QUANTITY = re.compile(r"(?<![\w.,])([0-9]+(?:[.,][0-9]+)?)([^\W\d_]{1,4}[23]?)(?!\w)")
+_DATE_LIKE = re.compile("[0-9]{2}([./-])[0-9]{2}\\1[0-9]{4}")
+SPACED = re.compile(
+    r"[\d+(](?<![\w.,'’-].)(?:"  # a set of characters first, which is quick
+    r"(?P<clock>(?<!:.)(?:(?<=1)[0-9]|(?<=[0-9]))[:.][0-5][0-9][ \u00a0\u202f]?[AaPp]\.?[Mm]\b)"
+    r"|(?P<phone>(?:(?<=\+)[0-9(][0-9 \u00a0()/.-]{5,18}[0-9]"
+    r"|(?:(?<=\()0|(?<=0))[0-9]{1,5}\)?(?:[ \u00a0/.-]{1,3}[0-9]{2,8}){1,6}"
+    r"|(?:(?<=\()[2-9]|(?<=[2-9]))[0-9]{2}\)?[ \u00a0.-]{1,2}[0-9]{3}[ \u00a0.-][0-9]{4})(?![\w-]))"
+    r"|(?P<number>(?<=\d)\d{0,2}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d{1,2})?(?![\w-])))"
+)
+"""Numbers of several words: telephone numbers, thousands, and times of half a day."""
 
 
 def normalised(token: str) -> str:
@@ -88,6 +101,13 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
     for date in _DOTTED_DATE.finditer(token):
         month, day = date[2].zfill(2), date[1].zfill(2)
         yield from (f"{date[3]}{month}{day}", f"{date[3]}-{month}-{day}")
+    for groups in _COLONS.finditer(token):
+        yield from _of_colons(groups[0])
+    for groups in _HEXADECIMAL_GROUPS.finditer(token):
+        yield groups[0].replace(".", "").casefold()
+    for quantity in QUANTITY.finditer(token):
+        if not _ORDINAL.fullmatch(quantity[0]) and not _HEXADECIMAL.fullmatch(quantity[0]):
+            yield from (quantity[1], quantity[2].casefold(), *_unit(quantity[2]))
     for abbreviation in _ABBREVIATION.finditer(token):  # TCP/IP, AT&T
         yield f"{abbreviation[1]}{abbreviation[2]}".casefold()
     for piece in pieces:
@@ -101,12 +121,52 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
                 yield "".join(parts).casefold()
 
 
+def spaced_spellings(found: re.Match[str]) -> Iterator[str]:
+    """Yield other spellings of a number of several words, a match of `SPACED`."""
+    text = normalised(found[0])
+    if found.lastgroup == "number":
+        whole, *decimals = re.split("[.,]", text)
+        value = whole.replace(" ", "")
+        yield from (value, whole, *(f"{value}.{digits}" for digits in decimals))
+    elif found.lastgroup == "clock":
+        hour, minute = map(int, re.findall("[0-9]+", text))
+        yield from _of_colons(f"{hour % 12 + 12 * ('p' in text.lower())}:{minute:02}")
+    elif 7 <= sum(map(str.isdigit, text)) <= 15 and not _DATE_LIKE.fullmatch(text):
+        country, *others = re.findall("[0-9]+", text.replace("(0)", ""))
+        digits = "".join([country, *others])
+        if text[0] == "+" or re.match("00[1-9]", country):
+            digits, country = digits.removeprefix("00"), country.removeprefix("00")
+            national = digits.removeprefix(country)
+            yield national if country == "1" or national.startswith("0") else f"0{national}"
+        yield digits
+
+
+def _of_colons(groups: str) -> Iterator[str]:
+    """Yield a time or hardware address as it is, without what separates its digits, and a time as ``14.05``."""
+    yield groups.lower()
+    if time := _TIME.fullmatch(groups):
+        yield f"{time[1]:0>2}.{time[2]}"
+    if time or "h" not in groups:
+        yield re.sub("[:h]", "", groups).lower().zfill(4)
+
+
+def _unit(name: str) -> Iterator[str]:
+    """Yield a unit in ASCII: ``uF`` for ``μF``, ``kohm`` for ``kΩ``."""
+    name = name.casefold()
+    if not name.isascii() and len(name) <= 3:
+        unit = f"u{name[1:]}" if name[0] == "μ" else name
+        unit = f"{unit[:-1]}ohm" if unit[-1] == "ω" else unit
+        if unit != name and unit.isascii() and len(unit) > 1:
+            yield unit
+
+
 def _is_version(segment: str, parts: Sequence[str]) -> bool:
     """Return whether dots separate numbers, whose digits must not run together."""
     return "." in segment and any(part.isdigit() for part in parts)
 
 
 def _other_parts(word: str) -> Iterator[str]:
+    yield from _unit(word)
     if hexadecimal := _HEXADECIMAL.fullmatch(word):
         yield hexadecimal[1].lower()
     else:
@@ -139,8 +199,7 @@ def _values(number: str) -> Iterator[str]:
     elif len(set(separators[:-1])) == 1 and separators[0] != last and _are_groups(groups[:-1]):
         whole = "".join(groups[:-1])
         yield f"{whole}.{groups[-1]}"
-        if not groups[-1].strip("0"):
-            yield whole
+        yield whole
 
 
 def _are_groups(groups: Sequence[str]) -> bool:
