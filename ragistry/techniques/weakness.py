@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ragistry.protocols import Embedder
 from ragistry.types import Document
-from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.utils.text.analysis import analyse, forms, query_forms, query_terms
 from ragistry.utils.text.languages import chunk_language
 
 FIRST = 5
@@ -77,14 +77,18 @@ def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, langu
     for document in first:
         of_document = chunk_language(document.metadata, language)
         asked = _specific_terms(query, of_document)
-        found = _most_together(asked, analyse(document.content, of_document))
-        share = found / len(asked) if asked else inf  # a query without specific words says nothing
-        if calibration:
-            fits = share + calibration.weight * max(cosines) >= calibration.least
-        else:
-            fits = share >= SHARE or found >= WORDS
-        if fits:
-            return False
+        terms = analyse(document.content, of_document)
+        found = _most_together(asked, terms)
+        for spelled in (False, True):  # other spellings take as long as the words themselves
+            if spelled:
+                found += _spelled_otherwise(query, asked.difference(terms), terms, document.content, of_document)
+            share = found / len(asked) if asked else inf  # a query without specific words says nothing
+            if calibration:
+                fits = share + calibration.weight * max(cosines) >= calibration.least
+            else:
+                fits = share >= SHARE or found >= WORDS
+            if fits:
+                return False
     return True
 
 
@@ -104,6 +108,14 @@ def _most_together(asked: Set[str], terms: Sequence[str]) -> int:
                     del counts[passed]
             most = max(most, len(counts))
     return most
+
+
+def _spelled_otherwise(query: str, missing: Set[str], terms: Sequence[str], text: str, language: str) -> int:
+    """Count the words of the query that a text has in another spelling only."""
+    if not missing:
+        return 0
+    spelled, queried = set(forms(text, language)), query_forms(query, language).keys()
+    return len(missing & spelled) or int(bool(queried) and queried <= spelled.union(terms))
 
 
 def _specific_terms(query: str, language: str) -> set[str]:

@@ -34,6 +34,9 @@ def found(*contents: str, language: str = "en", **scores: float) -> list[Documen
         ("what is it?", found("It is tea.", bm25=1.0), False),
         ("?!", found(TEA, cosine=0.0), False),
         ("LNT-1042", found("The part LNT-1042 is out of stock.", bm25=1.0), False),
+        ("0800123456", found("Call 0800/123-456 now.", bm25=1.0, cosine=0.1), False),
+        ("10uF set_max_attempts", found("10 µF; setMaxAttempts", bm25=1.0), False),
+        ("0800123457", found("Call 0800/123-456 now.", bm25=1.0, cosine=0.1), True),
         ("緑茶の温度", found("緑茶は八十度の湯で淹れる。", language="ja", bm25=1.0), False),
         ("Wie heiß ist das Wasser?", found("Das Wasser ist heiß.", language="de", bm25=1.0), False),
         ("zzzqqq xyzzy", [], False),  # there is nothing to say it of
