@@ -65,7 +65,7 @@ class PhraseSearch:
         if not parsed.phrases and not parsed.words_beside:
             raise QueryError(f"the query only excludes words: {shown(query)}; add the words to search for")
         if wordless := [phrase for phrase in (*parsed.phrases, *parsed.excluded) if not has_words(phrase)]:
-            degraded(f"no such phrase: {_listed(wordless, ' and ')}, without a word")
+            degraded(f"no such phrase: {_listed(wordless, ' and ')}; a phrase needs a word or a symbol")
         if self._chooses_targets:
             return self._among_targets(retrieve, query, parsed, top_k, where)
         holding = self._holding(parsed, where, max(HOLDING, top_k or 0))
