@@ -101,9 +101,9 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
     for date in _DOTTED_DATE.finditer(token):
         month, day = date[2].zfill(2), date[1].zfill(2)
         yield from (f"{date[3]}{month}{day}", f"{date[3]}-{month}-{day}")
-    for groups in _COLONS.finditer(token):
+    for groups in _COLONS.finditer(token) if ":" in token or "h" in token else ():
         yield from _of_colons(groups[0])
-    for groups in _HEXADECIMAL_GROUPS.finditer(token):
+    for groups in _HEXADECIMAL_GROUPS.finditer(token) if "." in token else ():
         yield groups[0].replace(".", "").casefold()
     for quantity in QUANTITY.finditer(token):
         if not _ORDINAL.fullmatch(quantity[0]) and not _HEXADECIMAL.fullmatch(quantity[0]):
