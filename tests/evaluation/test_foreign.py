@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from ragistry import connect
@@ -89,12 +93,48 @@ def test_file_with_duplicate_or_broken_lines_is_refused(tmp_path, line):
 PLAIN = [{"text": "text", "id": id, "score": 1.0} for id in ("d1", "d0")]
 
 
+class TextNode:
+    """Shaped like a node of LlamaIndex; one of a known source has ``ref_doc_id``."""
+
+    metadata: ClassVar = {}
+
+    def __init__(self, id: str, source: str | None = None) -> None:
+        self.id_ = self.node_id = id
+        self.ref_doc_id = source
+
+    def get_content(self) -> str:
+        return f"text of {self.id_}"
+
+
+def nodes(*ids: str) -> list[TextNode]:
+    return [TextNode(id) for id in ids]
+
+
+def rows(query: str) -> list[sqlite3.Row]:
+    """Rows of a database, by name."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(
+            f"SELECT 'd0' AS docno, 0.5 AS score, {query!r} AS text UNION SELECT 'd1', 2, ''"
+        ).fetchall()
+
+
 @pytest.mark.parametrize(
     ("retriever", "scores"),
     [
         (lambda query: {"documents": PLAIN[::-1]}, [1.0, 1.0]),
         (lambda query: SimpleNamespace(results=({"docid": one["id"]} for one in PLAIN)), [1.0, 0.5]),
         (lambda query, top_k=None: PLAIN[:top_k], [1.0, 1.0]),
+        (lambda query: [("d0", 0.5), ("d1", 2)], [2.0, 0.5]),
+        (lambda query: {"results": [["d0", 0.5], ["d1", 2]]}, [2.0, 0.5]),
+        (lambda query: [(one, np.float32(0.5)) for one in PLAIN], [0.5, 0.5]),
+        (lambda query: iter({"d0": Decimal("0.5"), "d1": Decimal(2)}.items()), [2.0, 0.5]),
+        (lambda query: list(zip(nodes("d1", "d0"), (2, 0.5), strict=True)), [2.0, 0.5]),
+        (rows, [2.0, 0.5]),
+        (lambda query: nodes("d1", "d0"), [1.0, 0.5]),
+        (lambda query: [SimpleNamespace(node=one, score=None) for one in nodes("d1", "d0")], [1.0, 0.5]),
+        (lambda query: [SimpleNamespace(node=TextNode(f"{d} 7", d), score=1) for d in ("d0", "d1")], [1.0, 1.0]),
+        (lambda query: SimpleNamespace(source_nodes=nodes("d1", "d0")), [1.0, 0.5]),
     ],
 )
 def test_function_is_a_technique(retriever, scores):
@@ -180,6 +220,16 @@ def test_retriever_of_llamaindex_finds_the_documents_of_its_nodes():
     check(VectorStoreIndex.from_documents(documents, embed_model=Hashing()).as_retriever(similarity_top_k=5))
 
 
+def test_nodes_of_llamaindex_without_a_source_have_their_own_id():
+    schema = pytest.importorskip("llama_index.core.schema")
+    made = [schema.TextNode(text=f"text of {name}", id_=name) for name in ("d0", "d1")]
+    other = schema.Node(text_resource=schema.MediaResource(text="text of d2"), id_="d2")
+    for found in (made, [schema.NodeWithScore(node=one) for one in made], [(one, 1) for one in made], [other]):
+        for document in as_technique(lambda query, found=found: found).retrieve("q"):
+            assert document.content == f"text of {document.id}"
+            assert document.id == document.metadata["source_file"]
+
+
 def test_transformer_of_pyterrier_and_its_experiment():
     pt, pandas = pytest.importorskip("pyterrier"), pytest.importorskip("pandas")
 
@@ -226,6 +276,7 @@ def test_endpoint_is_a_technique_by_its_address(tmp_path):
     with Endpoint() as server:
         check(f"{server.url}/api/search?index=tea", "tea steeped")
         assert {request.path.partition("?")[0] for request in server.requests} == {"/api/search"}
+        assert {request.body["top_k"] for request in server.requests} == {3, 5, 100}, "also where a search is timed"
         as_technique(f"{server.url}/s", api_key="k3y").retrieve("tea", top_k=1)
         assert server.requests[-1].headers["Authorization"] == "Bearer k3y"
         for failure, named in {404: "404", "garbage": "search endpoint"}.items():

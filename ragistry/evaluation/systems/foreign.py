@@ -6,6 +6,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
+from numbers import Number
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,10 +17,14 @@ from ragistry.types import Document, SearchRequest, Where, ranked
 
 TEXTS, METADATA = ("content", "page_content", "text"), ("metadata", "meta")
 """Names of the text and the metadata of a document in other libraries."""
-ANSWERS = ("documents", "results")
-"""Names of the documents in an answer."""
-IDS = ("source_file", "source", "file_path", "doc_id", "docno", "docid", "ref_doc_id", "id")
+ANSWERS = ("documents", "results", "source_nodes")
+"""Names of the documents in an answer; the last one is of LlamaIndex."""
+OWN_IDS = ("id", "id_", "node_id")
+"""Names of the id of a result itself; the last two are of LlamaIndex."""
+IDS = ("source_file", "source", "file_path", "doc_id", "docno", "docid", "ref_doc_id", *OWN_IDS)
 """Names of the id of a document, in its metadata and in itself."""
+N_RESULTS = 5
+"""Number of results of a search where the technique has no number of its own."""
 ANSWER_LIMIT = 100_000_000
 """Maximum size in bytes of the answer of a search endpoint."""
 Call = Callable[[str, int | None], Any]
@@ -77,20 +82,22 @@ def as_technique(
     - a retriever, chain or vector store of LangChain;
     - a retriever or pipeline of Haystack; a pipeline gets the query in each open input ``query`` or ``text``;
     - a retriever of LlamaIndex, or a transformer of PyTerrier;
-    - ``http://HOST:PORT/PATH``, which gets ``{"query": …, "top_k": …}`` by POST, as ``/v1/search`` of `ragistry serve`;
+    - ``http://HOST:PORT/PATH``, which gets ``{"query": …, "top_k": …}`` by POST with every request, as ``/v1/search``
+      of `ragistry serve`;
     - what `ragistry.connect` returns;
     - a function of a query, and of ``top_k`` if it has a parameter of that name.
 
-    The answer is a list, a data frame, or a mapping or object with ``documents`` or ``results``. A document has a text
-    (``content``, ``page_content`` or ``text``), metadata (``metadata`` or ``meta``), an id and a score; only the id is
-    necessary. Without scores, the order counts. Retrievers return as many documents as they are made for; stores,
-    addresses and functions with ``top_k`` as many as the comparison asks for.
+    The answer is a list, a data frame, or a mapping or object with ``documents`` or ``results``. A document is an
+    object, a mapping or a row with a text (``content``, ``page_content`` or ``text``), metadata (``metadata`` or
+    ``meta``), an id and a score; only the id is necessary. A pair of an id or a document and a score is one too. Higher
+    scores are better, so change the sign of a distance; without scores, the order counts. Retrievers return as many
+    documents as they are made for; stores, addresses and functions with ``top_k`` as many as the comparison asks for.
 
     Args:
         retriever: The retriever, address or function.
         id: The key of the id of a document in its metadata, or a function of a document; by default the first of
-            ``source_file``, ``source``, ``file_path``, ``doc_id``, ``docno``, ``docid``, ``id`` in the metadata, else
-            in the document.
+            ``source_file``, ``source``, ``file_path``, ``doc_id``, ``docno``, ``docid``, ``ref_doc_id``, ``id``,
+            ``id_``, ``node_id`` in the metadata, else in the document.
         api_key: Sent to the address as a bearer token.
 
     Raises:
@@ -144,7 +151,7 @@ def _endpoint(url: str, api_key: str | None) -> Call:
     client = JsonClient(server, server="The search endpoint", api_key=api_key)
 
     def ask(query: str, top_k: int | None) -> Any:
-        body = {"query": query} if top_k is None else {"query": query, "top_k": top_k}
+        body = {"query": query, "top_k": N_RESULTS if top_k is None else top_k}
         return client.post(url.removeprefix(server) or "/", body, lambda answer: answer, limit=ANSWER_LIMIT)
 
     weakref.finalize(ask, client.close)  # with the technique, its only user
@@ -173,14 +180,14 @@ class ForeignTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         if where is not None:
             raise UnsupportedError("a retriever of another library takes no condition; search without `where`")
-        documents = _listed(self._call(query, top_k))
-        scores = [_field(one, "score") for one in documents]
+        found = [_scored(one) for one in _listed(self._call(query, top_k))]
+        scores = [score for _, score in found]
         in_order = any(score is None for score in scores)
         try:
             values = [1 / rank if in_order else float(score) for rank, score in enumerate(scores, 1)]
         except (TypeError, ValueError) as error:
             raise TechniqueError(f"the retriever returned a score that is no number: {error}") from error
-        return ranked(map(self._document, documents, values))[:top_k]
+        return ranked(map(self._document, (one for one, _ in found), values))[:top_k]
 
     def _document(self, one: Any, score: float) -> Document:
         inner = _field(one, "node")  # of LlamaIndex
@@ -194,11 +201,21 @@ class ForeignTechnique:
             places = ((place, key) for place in (metadata, one) for key in IDS)
             name = next((found for place, key in places if (found := _field(place, key)) not in (None, "")), "")
         text = next((found for key in TEXTS if isinstance(found := _field(one, key), str)), "")
+        if not text and callable(content := getattr(one, "get_content", None)):  # other nodes of LlamaIndex
+            text = str(content())
         if name == "" and not text:
             raise TechniqueError(
                 f"the retriever returned {one!r:.80}; a document needs an id ({', '.join(IDS)}), or say which with id="
             )
-        return Document(text, {**metadata, "source_file": str(name)}, score, str(_field(one, "id") or name))
+        own = next((found for key in OWN_IDS if (found := _field(one, key)) not in (None, "")), name)
+        return Document(text, {**metadata, "source_file": str(name)}, score, str(own))
+
+
+def _scored(one: Any) -> tuple[Any, Any]:
+    """Return a document of an answer, and its score or None."""
+    if isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], Number):
+        return ({"id": one[0]} if isinstance(one[0], str | int) else one[0]), one[1]
+    return one, _field(one, "score")
 
 
 def _listed(found: Any) -> list[Any]:
@@ -217,4 +234,8 @@ def _listed(found: Any) -> list[Any]:
 
 
 def _field(one: Any, name: str) -> Any:
-    return one.get(name) if isinstance(one, Mapping) else getattr(one, name, None)
+    if isinstance(one, Mapping):
+        return one.get(name)
+    if not callable(names := getattr(one, "keys", None)):
+        return getattr(one, name, None)
+    return one[name] if name in names() else None  # a row of a database

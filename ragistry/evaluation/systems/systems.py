@@ -14,7 +14,7 @@ from typing import Any
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.evaluation.data.dataset import Run
-from ragistry.evaluation.systems.foreign import RunTechnique, is_run
+from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.kept import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
@@ -31,8 +31,6 @@ from ragistry.techniques.registered import RegisteredTechnique, registered
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.plugins import written_name
 
-N_RESULTS = 5
-"""Number of results of a search for an object whose ``retrieve`` has no default for ``top_k``."""
 Want = tuple[str, str | None]
 """A resource, and the name of the generator or reranker; None: the default one."""
 
