@@ -77,7 +77,7 @@ class AdaptiveTechnique:
         return {"bases": f"got {len(bases)}; list one for words and one for everything, such as [bm25, hybrid]"}
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         with stage("choose") as choose:
             found = self.words.retrieve(query, top_k=max(wanted, 2), where=where)
             reason = self._enough(query, found, wanted)

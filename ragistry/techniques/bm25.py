@@ -27,7 +27,8 @@ class BM25Technique:
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.checked_limit(query, top_k)
         with stage("search") as search:
-            documents = self.store.search_text(query, self.config.top_k if top_k is None else top_k, where=where)
+            documents = self.store.search_text(query, wanted, where=where)
             search.documents_out = len(documents)
         return documents

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.numbers import Whole
 from ragistry.errors import ConfigError
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore
+from ragistry.utils.limits import check_query, check_top_k
 
 
 class TechniqueConfig(BaseModel):
@@ -17,6 +18,11 @@ class TechniqueConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
+
+    def checked_limit(self, query: str, top_k: int | None) -> int:
+        """Return the number of results of a search. Raises `QueryError` for an invalid query or ``top_k``."""
+        check_query(query)
+        return self.top_k if top_k is None else check_top_k(top_k)
 
 
 def rescored(document: Document, stage: str, kind: ScoreKind, score: float) -> Document:

@@ -51,7 +51,7 @@ class DistinctTechnique:
         self.base = base
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         results = retrieve_filled(
             lambda number: self.base.retrieve(query, top_k=number, where=where),
             lambda candidates: self._fold(candidates, query),

@@ -78,7 +78,7 @@ class GraphTechnique:
         self._graph: Graph | None = None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
         if not found:
             return found

@@ -76,7 +76,7 @@ class HybridTechnique:
         return {"weights": f"must have one weight for each of the {len(bases)} bases, got {weights!r}"}
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         fetch = max(wanted, self.config.fetch)
         weights = self.config.weights or [1.0] * len(self.bases)
         asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]

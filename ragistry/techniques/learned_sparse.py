@@ -57,7 +57,7 @@ class LearnedSparseTechnique:
         self._index: InvertedIndex | None = None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         with stage("encode"):
             index = self._current()
             [terms] = self._encode([query], "query")

@@ -50,7 +50,7 @@ class MMRTechnique:
         self.embedder = as_embedder(embedder)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
         if not candidates:
             return []

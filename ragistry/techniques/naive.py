@@ -37,11 +37,12 @@ class NaiveRAGTechnique:
         self._recorded = store if isinstance(store, LibraryStore) else None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.checked_limit(query, top_k)
         with stage("embed"):
             self._check_embedder()
             vector = self.embedder.embed([query], role="query")[0]
         with stage("search") as search:
-            documents = self.store.search(vector, self.config.top_k if top_k is None else top_k, where=where)
+            documents = self.store.search(vector, wanted, where=where)
             search.documents_out = len(documents)
         return [document for document in documents if document.score >= self.config.min_score]
 

@@ -68,6 +68,7 @@ class RM3Technique:
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.checked_limit(query, top_k)
         feedback = self.base.retrieve(query, top_k=self.config.fb_docs, where=where)
         if not feedback:
             return feedback
@@ -77,7 +78,7 @@ class RM3Technique:
             expand.detail["words"] = {word: round(weight, 3) for word, weight in words.items()}
             expanded = weighted_query(query, words, self.config.original_weight, self.config.language)
         with stage("search") as search:
-            documents = self.store.search_text(expanded, self.config.top_k if top_k is None else top_k, where=where)
+            documents = self.store.search_text(expanded, wanted, where=where)
             search.documents_out = len(documents)
         return documents
 
@@ -156,7 +157,7 @@ class RocchioTechnique:
         self.embedder = as_embedder(embedder)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         feedback = self.base.retrieve(query, top_k=self.config.fb_docs, where=where)
         if not feedback:
             return feedback

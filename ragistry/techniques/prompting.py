@@ -56,7 +56,7 @@ class PromptedTechnique(ABC):
         self.prompter = Prompter(generator, store=store, strict=self.config.strict)
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        return self.search(query, self.config.top_k if top_k is None else top_k, where)
+        return self.search(query, self.config.checked_limit(query, top_k), where)
 
     @abstractmethod
     def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:

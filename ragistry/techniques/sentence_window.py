@@ -33,7 +33,7 @@ class SentenceWindowTechnique:
         self.store = store
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        wanted = self.config.top_k if top_k is None else top_k
+        wanted = self.config.checked_limit(query, top_k)
         hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
         return widened(self.store, hits, reach=self.config.window, top_k=wanted, where=where, choose=_all)
 

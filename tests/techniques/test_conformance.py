@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from ragistry import TechniqueRegistry, Workspace, open_workspace
 from ragistry.config.settings import DEFAULTS
+from ragistry.errors import QueryError
 from ragistry.techniques.classes import offers
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.testing.ollama_server import OllamaServer
@@ -29,6 +30,12 @@ MORE = """
       wide: {technique: mmr, top_k: 20}
 """
 TECHNIQUES = (DEFAULTS / "techniques.yaml").read_text(encoding="utf-8") + MORE
+
+WRONG: list[tuple[Any, dict[str, Any]]] = [
+    *((query, {}) for query in ("", " \n\u2003", None, 7, ["backup"], b"backup", "half: \ud83d")),
+    *(("backup", {"top_k": top_k}) for top_k in (0, -1, 1001, 2.0, True, "3")),
+    *(("backup", {"where": where}) for where in ({}, {"page": {"$around": 3}}, "page = 3")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +83,15 @@ class TestEveryEntry(TechniqueConformance):
     def test_says_which_stage_gave_which_score(self, technique):
         for document in technique.technique.retrieve(self.query, top_k=3):
             assert document.scores[-1].value == document.score
+
+    def test_refuses_without_the_registry_what_it_refuses_with_it(self, technique):
+        for query, options in WRONG:
+            errors = []
+            for one in (technique, technique.technique):
+                with pytest.raises(QueryError) as caught:
+                    one.retrieve(query, **options)
+                errors.append((type(caught.value), str(caught.value)))
+            assert errors[0] == errors[1]
 
     def test_returns_as_many_as_configured(self, technique, workspace):
         found = technique.retrieve(self.query, top_k=1000)

@@ -14,6 +14,7 @@ from ragistry.errors import ConfigError, TechniqueError, UnsupportedError
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.types import Document, SearchRequest, Where, ranked
+from ragistry.utils.limits import check_query, check_top_k
 
 TEXTS, METADATA = ("content", "page_content", "text"), ("metadata", "meta")
 """Names of the text and the metadata of a document in other libraries."""
@@ -180,6 +181,9 @@ class ForeignTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         if where is not None:
             raise UnsupportedError("a retriever of another library takes no condition; search without `where`")
+        check_query(query)
+        if top_k is not None:
+            check_top_k(top_k)
         found = [_scored(one) for one in _listed(self._call(query, top_k))]
         scores = [score for _, score in found]
         in_order = any(score is None for score in scores)

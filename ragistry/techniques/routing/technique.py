@@ -144,10 +144,11 @@ class CollectionRoutedTechnique:
         return resource
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        wanted = self.config.checked_limit(query, top_k)
         condition = None if where is None else normalise(where)
         within, route = self._routed(query, condition)
         chosen = [item for item in within if item.target.name in route.chosen]
-        return self._search(query, chosen, self.config.top_k if top_k is None else top_k, condition)
+        return self._search(query, chosen, wanted, condition)
 
     def route(self, query: str, where: Where | None = None) -> Route:
         """Return the route of a query: the targets that `retrieve` would search, and why."""
