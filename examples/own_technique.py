@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragistry.config.parse import parse_config
 from ragistry.protocols import Technique
 from ragistry.trace import stage
 from ragistry.types import Document, StageScore, Where, ranked
@@ -27,8 +24,8 @@ class Recent:
         half_life_days: float = Field(default=365, gt=0, description="age difference that halves the score")
         fetch: int = Field(default=50, ge=1, le=1_000, description="number of candidates taken from the base")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique) -> None:
-        self.config = parse_config(self.Config, config, "Recent")
+    def __init__(self, config: Config, *, base: Technique) -> None:
+        self.config = config
         self.base = base
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

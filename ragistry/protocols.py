@@ -37,10 +37,11 @@ Result = TypeVar("Result")
 class Technique(Protocol):
     """A way to retrieve.
 
-    The constructor takes ``config`` (the mapping of the entry in techniques.yaml, without ``use``, ``base`` and
-    ``bases``) and gets other resources by parameter name: ``store``, ``embedder``, ``generator``, ``reranker``,
-    ``base``, ``bases``, ``library``, ``targets`` (of routing), ``registry``, ``folder`` (for data derived from the
-    store). With the optional nested pydantic model ``Config``, the entry is checked when the file is loaded.
+    The constructor takes ``config`` (the entry in techniques.yaml, without ``use``, ``base`` and ``bases``) and gets
+    other resources by parameter name: ``store``, ``embedder``, ``generator``, ``reranker``, ``base``, ``bases``,
+    ``library``, ``targets`` (of routing), ``registry``, ``folder`` (for data derived from the store). ``config`` is a
+    dict. With the optional nested pydantic model ``Config``, the entry is checked when the file is loaded, and
+    ``config`` is that model with its defaults.
     """
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

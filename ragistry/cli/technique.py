@@ -132,8 +132,8 @@ class $Class:
     class Config(BaseModel, extra="forbid"):
         share: float = Field(default=0.5, ge=0, le=1, description="drop results below this share of the best score")
 
-    def __init__(self, config, *, base):
-        self.config = self.Config(**config)
+    def __init__(self, config: Config, *, base):
+        self.config = config
         self.base = base
 
     def retrieve(self, query, *, top_k=None, where=None):
@@ -181,8 +181,7 @@ class TestConformance(TechniqueConformance):
 
     @pytest.fixture
     def technique(self, workspace):
-        config = workspace.registry.entry("$name").config
-        return $Class(config, base=workspace.technique("naive"))
+        return workspace.technique("$name")
 
 
 class Base:
@@ -193,7 +192,7 @@ class Base:
 
 
 def test_results_below_a_share_of_the_best_score_are_dropped():
-    found = $Class({"share": 0.5}, base=Base()).retrieve("backup")
+    found = $Class($Class.Config(share=0.5), base=Base()).retrieve("backup")
     assert [document.id for document in found] == ["a", "b"]
 
 

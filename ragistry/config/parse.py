@@ -11,9 +11,11 @@ from ragistry.config.problems import dotted, explain
 from ragistry.errors import InvalidConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
+Configuration = Mapping[str, Any] | BaseModel
+"""The configuration of a part: as a file has it, or as the model of its settings."""
 
 
-def parse_config(model: type[Model], config: Mapping[str, Any], owner: str) -> Model:
+def parse_config(model: type[Model], config: Configuration, owner: str) -> Model:
     """Return ``config`` as ``model``. Raises `InvalidConfigError` with ``owner`` and every invalid value."""
     try:
         return model.model_validate(config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,6 +9,7 @@ from pocketflow import Node
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
+from ragistry.config.parse import Configuration
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.graph import END
 from ragistry.protocols import DocumentStore, Generator, Technique
@@ -151,7 +151,7 @@ class CorrectiveTechnique(PromptedTechnique):
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         *,
         base: Technique,
         generator: Generator,

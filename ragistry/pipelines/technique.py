@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ConfigError
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.config import PipelineConfig, StepConfig
@@ -38,7 +38,7 @@ class PipelineTechnique:
 
     Config = PipelineConfig
 
-    def __init__(self, config: Mapping[str, Any], *, registry: Techniques, name: str = "pipeline") -> None:
+    def __init__(self, config: Configuration, *, registry: Techniques, name: str = "pipeline") -> None:
         settings = parse_config(self.Config, config, type(self).__name__)
         builder = PipelineBuilder(name)
         for step_name, step in settings.steps.items():

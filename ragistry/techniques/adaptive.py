@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from ragistry.config.numbers import Number
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig
@@ -63,9 +63,9 @@ class AdaptiveTechnique:
             description="search words only if the second score is at most this share of the best",
         )
 
-    def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
+    def __init__(self, config: Configuration, *, bases: Sequence[Technique]) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
-        for key, said in self.disagreements(config, bases).items():
+        for key, said in self.disagreements(self.config.model_dump(), bases).items():
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
         self.words, self.everything = bases
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage
@@ -21,7 +18,7 @@ class BM25Technique:
 
     Config = TechniqueConfig
 
-    def __init__(self, config: Mapping[str, Any], *, store: LibraryStore) -> None:
+    def __init__(self, config: Configuration, *, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         require_word_search(store, self, "use 'naive', as the default and as a base")
         self.store = store

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry.config.parse import parse_config
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
 from ragistry.models.adapt import ADAPTERS
@@ -192,6 +193,15 @@ def config_model(cls: type[Any]) -> type[BaseModel] | None:
     """Return the pydantic model of a technique's own configuration, if it has one."""
     model = getattr(cls, "Config", None)
     return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def configuration_of(cls: type[Any], config: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
+    """Return the configuration as the constructor takes it: as ``Config`` with its defaults, else as a dict.
+
+    Raises `InvalidConfigError`.
+    """
+    model = config_model(cls)
+    return dict(config) if model is None else parse_config(model, config, cls.__name__)
 
 
 def config_schema(cls: type[Any]) -> dict[str, Any] | None:

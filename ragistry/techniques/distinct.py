@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.folding import COPIES, folded, retrieve_filled
@@ -46,7 +45,7 @@ class DistinctTechnique:
         )
         fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique) -> None:
+    def __init__(self, config: Configuration, *, base: Technique) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
@@ -67,7 +66,7 @@ class GraphTechnique:
         max_chunks: Whole = Field(default=20, ge=2, description="entities in more chunks than this are left out")
 
     def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, folder: Path | None = None
+        self, config: Configuration, *, base: Technique, store: LibraryStore, folder: Path | None = None
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base

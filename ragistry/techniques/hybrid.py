@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig
@@ -59,12 +59,12 @@ class HybridTechnique:
                 raise ValueError(f"must be numbers from 0 to 1,000,000, at least one above 0, got {weights!r}")
             return weights
 
-    def __init__(self, config: Mapping[str, Any], *, bases: Sequence[Technique]) -> None:
+    def __init__(self, config: Configuration, *, bases: Sequence[Technique]) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.bases = bases
         if not bases:
             raise InvalidConfigError(f"{type(self).__name__}: bases is empty; list at least one technique")
-        for key, said in self.disagreements(config, bases).items():
+        for key, said in self.disagreements(self.config.model_dump(), bases).items():
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
 
     @staticmethod

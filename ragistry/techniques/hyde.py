@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, filled, flat, placeholders
@@ -50,7 +49,7 @@ class HyDETechnique(PromptedTechnique):
     config: Config
 
     def __init__(
-        self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder, generator: Generator
+        self, config: Configuration, *, store: DocumentStore, embedder: Embedder, generator: Generator
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store

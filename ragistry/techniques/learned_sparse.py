@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError, ModelError
 from ragistry.protocols import LibraryStore, SparseEncoder
 from ragistry.techniques.built_in import TechniqueConfig, rescored
@@ -41,7 +40,7 @@ class LearnedSparseTechnique:
     class Config(TechniqueConfig):
         encoder: str = Field(description="module:Class of the encoder")
 
-    def __init__(self, config: Mapping[str, Any], *, store: LibraryStore, folder: Path | None = None) -> None:
+    def __init__(self, config: Configuration, *, store: LibraryStore, folder: Path | None = None) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
         self.encoder = _encoder(self.config.encoder)

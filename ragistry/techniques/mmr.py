@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import StoreError
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
@@ -43,7 +42,7 @@ class MMRTechnique:
         )
         fetch: Whole = Field(default=30, ge=1, le=TOP_K_LIMIT, description="number of candidates taken from the base")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
+    def __init__(self, config: Configuration, *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic import Field
 
 from ragistry.config.numbers import Number, WholeOrNone
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
@@ -30,7 +27,7 @@ class NaiveRAGTechnique:
         embedding_model: str | None = Field(default=None, description="the embedding model that the store must have")
         chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store must have")
 
-    def __init__(self, config: Mapping[str, Any], *, store: DocumentStore, embedder: Embedder) -> None:
+    def __init__(self, config: Configuration, *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
         self.embedder = as_embedder(embedder)

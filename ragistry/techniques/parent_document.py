@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.neighbours import fetch_for, widened
@@ -29,7 +28,7 @@ class ParentDocumentTechnique:
         max_characters: Whole = Field(default=4_000, ge=1, description="maximum length of a document in characters")
         reach: Whole = Field(default=8, ge=1, le=100, description="number of chunks read on each side of a hit")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: DocumentStore) -> None:
+    def __init__(self, config: Configuration, *, base: Technique, store: DocumentStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store

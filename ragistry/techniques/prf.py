@@ -6,13 +6,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
 from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ConfigError
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
@@ -61,7 +60,7 @@ class RM3Technique:
             except ConfigError as error:
                 raise ValueError(str(error)) from error
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore) -> None:
+    def __init__(self, config: Configuration, *, base: Technique, store: LibraryStore) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         require_word_search(store, self, "use 'rocchio'")
         self.base = base
@@ -150,7 +149,7 @@ class RocchioTechnique:
         alpha: Number = Field(default=1.0, gt=0, le=100, description="weight of the query")
         beta: Number = Field(default=0.3, ge=0, le=100, description="weight of the documents' mean")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
+    def __init__(self, config: Configuration, *, base: Technique, store: LibraryStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store

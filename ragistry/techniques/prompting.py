@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from hashlib import sha256
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.models.adapt import as_generator
 from ragistry.protocols import DocumentStore, Generator, Technique
@@ -49,7 +49,7 @@ class PromptedTechnique(ABC):
     Config: type[PromptedConfig]
 
     def __init__(
-        self, config: Mapping[str, Any], *, base: Technique, generator: Generator, store: DocumentStore | None = None
+        self, config: Configuration, *, base: Technique, generator: Generator, store: DocumentStore | None = None
     ) -> None:
         self.config: Any = parse_config(self.Config, config, type(self).__name__)
         self.base = base

@@ -144,11 +144,11 @@ def registered(name: str, technique: Any) -> RegisteredTechnique:
     return technique if isinstance(technique, RegisteredTechnique) else RegisteredTechnique(name, technique)
 
 
-def name_error(error: Exception, technique: str) -> None:
+def name_error(error: Exception, technique: str, remedy: str = "") -> None:
     """Add a note to an exception of a technique's code: the name of the technique and the line in the user's file."""
     line = _own_line(error)
     if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
-        error.add_note(f"technique {technique!r} failed{line}")
+        error.add_note(f"technique {technique!r} failed{line}{remedy}")
 
 
 def _own_line(error: Exception) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from pydantic import BaseModel
+
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import (
@@ -36,6 +38,7 @@ from ragistry.techniques.checks import (
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
+    configuration_of,
     missing_model,
     modules_folder,
     resources_for,
@@ -327,10 +330,13 @@ class TechniqueRegistry:
             own |= models
             given = resources_for(user, wanted, own, self.resources, entry.models)
             with modules_of(self._folder):
+                config = configuration_of(cls, entry.config)
                 try:
-                    made = cls(dict(entry.config), **given)
+                    made = cls(config, **given)
                 except Exception as error:
-                    name_error(error, entry.name)
+                    model = type(config).__name__
+                    is_mistaken = isinstance(config, BaseModel) and model in str(error)
+                    name_error(error, entry.name, f"; config is a {model}, so read config.NAME" if is_mistaken else "")
                     raise
         except (ConfigError, PipelineError) as error:
             if str(self.file.path) in str(error):

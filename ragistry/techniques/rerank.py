@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ModelError
 from ragistry.models.adapt import as_reranker, name_of
 from ragistry.protocols import Reranker, Technique
@@ -52,7 +52,7 @@ class RerankTechnique:
         )
         strict: bool = Field(default=False, description="raise an error if the reranker fails")
 
-    def __init__(self, config: Mapping[str, Any], *, base: Technique, reranker: Reranker) -> None:
+    def __init__(self, config: Configuration, *, base: Technique, reranker: Reranker) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.reranker = as_reranker(reranker)

@@ -3,7 +3,7 @@
 class TestMine(TechniqueConformance):
     @pytest.fixture
     def technique(self, store, embedder):
-        return Mine({}, store=store, embedder=embedder)
+        return Mine(Mine.Config(), store=store, embedder=embedder)  # or workspace.build({"use": Mine})
 
     query = "a question that finds something"
 """
@@ -16,9 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from ragistry.errors import QueryError
 from ragistry.protocols import Technique
+from ragistry.techniques.classes import config_model, wanted_resources
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.types import Document, is_outside, ranked
 from ragistry.utils.where import matches, normalise
@@ -87,6 +89,30 @@ class TechniqueConformance:
         assert where == condition
         first[0].metadata.clear()
         assert technique.retrieve(self.query, top_k=3, where=where)[0].metadata
+
+    def test_takes_its_config_as_the_registry_gives_it(self, technique: Technique) -> None:
+        if isinstance(technique, RegisteredTechnique):
+            if technique.entry is not None:  # the registry has built it
+                return
+            technique = technique.technique
+        cls: Any = type(technique)
+        own = vars(technique)
+        if (model := config_model(cls)) is None:
+            return
+        wanted = wanted_resources(cls)
+        given = {name: own.get(name, own.get(f"_{name}")) for name in wanted}
+        if any(given[name] is None for name, required in wanted.items() if required):
+            pytest.skip(f"{cls.__name__} keeps not all that its constructor gets; make it with workspace.build")
+        try:
+            config = own.get("config", {})
+            config = config if isinstance(config, model) else model.model_validate(config)
+        except ValidationError:
+            pytest.skip(f"{cls.__name__} has settings without a default; make it with workspace.build")
+        try:
+            made = cls(config, **{name: value for name, value in given.items() if value is not None})
+            made.retrieve(self.query, top_k=3)
+        except (AttributeError, KeyError, TypeError) as error:
+            pytest.fail(f"{cls.__name__}: {error}; the registry passes config as a model, so read config.NAME")
 
     @pytest.mark.parametrize("query", ["", "  \n\t", "half a character: \ud83d"])
     def test_refuses_an_empty_query(self, technique: Technique, query: str) -> None:

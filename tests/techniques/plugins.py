@@ -16,7 +16,7 @@ class Fixed:
         collection: str = "a"
 
     def __init__(self, config):
-        self.config = self.Config(**config)
+        self.config = config
 
     def retrieve(self, query, *, top_k=None, where=None):
         documents = [
@@ -154,4 +154,4 @@ class Tuples:
         return [("text", 0.5)]
 
 
-not_a_class = Fixed({"texts": ["a"]})
+not_a_class = Fixed(Fixed.Config(texts=["a"]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from ragistry.config.settings import DEFAULTS
 from ragistry.config.yaml_file import read_yaml
@@ -23,9 +24,11 @@ from ragistry.errors import (
 from ragistry.techniques.classes import find_class, wanted_resources
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.testing.techniques import TechniqueConformance
 from ragistry.types import Document, EmbeddedChunk, StageScore, ranked
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, scored, traced
+from tests.techniques.plugins import Echo
 
 HERE = "tests.techniques.plugins"
 
@@ -58,6 +61,77 @@ def test_user_technique_is_a_class_and_one_entry(tmp_path):
     assert [(one.content, one.metadata) for one in documents] == [("q", {"color": "red"}), ("x", {"collection": "a"})]
     with refused(UnknownTechniqueError, "'shuot'", "'shout'"):
         registry.get("shuot")
+
+
+class Depth:
+    """Takes its settings as a model."""
+
+    class Config(BaseModel):
+        depth: int = 3
+        way: Literal["up", "down"] = Field(default="down", alias="from")
+
+    def __init__(self, config: Config, *, base):
+        self.config, self.base = config, base
+
+    def retrieve(self, query, **options):
+        return [Document(f"{self.config.depth} {self.config.way}", {}, 1.0, id=str(one)) for one in range(3)]
+
+
+class Mapped(Depth):
+    """Takes its model for a mapping."""
+
+    def __init__(self, config, *, base):
+        self.config, self.base = self.Config(**config), base
+
+
+class Inherited(Depth):
+    """Has more settings."""
+
+    class Config(Depth.Config):
+        depth: int = 4
+
+
+class Plain:
+    """Has no model, so that its settings are a dict."""
+
+    def __init__(self, config, *, base):
+        self.said = f"{config['depth']} {config.get('from', 'down')}"
+
+    retrieve = Echo.retrieve
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "expected"),
+    [
+        (Depth, {}, "3 down"),
+        (Depth, {"depth": 5, "from": "up"}, "5 up"),
+        (Inherited, {"from": "up"}, "4 up"),
+    ],
+)
+def test_config_of_a_class_reaches_its_constructor_as_a_model_with_defaults(tmp_path, cls, settings, expected):
+    registry = load(tmp_path, 'techniques: {echo: {use: "HERE:Echo"}}')
+    made = registry.build({"use": cls, "base": "echo", **settings})
+    assert type(made.technique.config) is cls.Config
+    assert made.retrieve("q")[0].content == expected
+
+
+def test_settings_without_a_model_are_a_dict_and_a_model_is_no_mapping(tmp_path):
+    registry = load(tmp_path, 'techniques: {echo: {use: "HERE:Echo"}}')
+    assert registry.build({"use": Plain, "base": "echo", "depth": 5}).technique.said == "5 down"
+    with pytest.raises(TypeError) as caught:
+        registry.build({"use": Mapped, "base": "echo"})
+    assert "config.NAME" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("cls", "passes"), [(Depth, True), (Plain, True), (Mapped, False)])
+def test_suite_finds_a_technique_that_takes_its_model_for_a_mapping(cls, passes):
+    made = cls(Depth.Config() if cls is Depth else {"depth": 1}, base=Ready())
+    suite = TechniqueConformance()
+    if passes:
+        suite.test_takes_its_config_as_the_registry_gives_it(made)
+    else:
+        with pytest.raises(pytest.fail.Exception):
+            suite.test_takes_its_config_as_the_registry_gives_it(made)
 
 
 def test_resources_are_passed_by_parameter_name(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import parse_config
+from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ConfigError, ModelError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
@@ -84,7 +84,7 @@ class CollectionRoutedTechnique:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         *,
         base: Technique,
         store: DocumentStore | None = None,
