@@ -217,14 +217,16 @@ class TechniqueRegistry:
 
         Args:
             entry: The entry.
-            name: Name of the technique in the trace and in errors.
+            name: Name of the technique in the trace and in errors. It may be a name of techniques.yaml, whose technique
+                does not change; inside the entry, that name still means the technique of the file.
 
         Raises:
             InvalidConfigError: The entry has errors; all of them.
             ConfigError: A base is not a technique, or something that the technique needs is missing.
         """
-        made = self.extended({name: entry}).get(name)
-        made.entry = entry
+        own = name if name not in self._checked.entries else f"{name} (built)"
+        made = self.extended({own: entry}).get(own)
+        made.name, made.entry = name, entry
         return made
 
     def extended(self, entries: Mapping[str, Mapping[str, Any]]) -> TechniqueRegistry:

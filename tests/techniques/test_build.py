@@ -201,9 +201,16 @@ def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
             compare({name: wrong}, dataset, **options)
 
 
-def test_name_of_the_file_is_not_taken(workspace):
-    with refused(ConfigError, "'bm25'"):
-        workspace.build({"use": "naive"}, name="bm25")
+def test_name_of_the_file_may_be_used_again_and_means_the_file_inside_the_entry(workspace):
+    built = workspace.build({"use": Shout, "base": {"use": "hybrid", "bases": ["bm25", "naive"]}}, name="bm25")
+    documents, trace = traced(built, "backup")
+    assert [stage.name for stage in trace if stage.depth == 0] == ["bm25"]
+    assert documents[0].metadata["collection"] == "backup"
+    assert type(workspace.technique("bm25").technique) is BM25Technique
+    again = workspace.build({"use": Shout, "base": "bm25"}, name="bm25")
+    assert [stage.name for stage in traced(again, "backup")[1]] == ["bm25", "bm25", "search"]
+    with refused(InvalidConfigError, "tpo_k"):
+        workspace.build({"use": "bm25", "tpo_k": 1}, name="bm25")
 
 
 def test_techniques_are_composed_without_any_file(tmp_path):
