@@ -15,9 +15,9 @@ from ragistry.errors import (
     SourceNotFoundError,
     UnsupportedFormatError,
 )
-from ragistry.utils.documents.extract import extract, extract_for_attachment, extract_text
+from ragistry.utils.documents.extract import IMAGE_EXTS, TEXT_EXTS, extract, extract_for_attachment, extract_text
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits
-from ragistry.utils.documents.formats import IMAGE_EXTS, SUPPORTED_FORMATS, TEXT_EXTS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS
 from tests.messages import refused
 from tests.utils.raw_pdf import one_page
 

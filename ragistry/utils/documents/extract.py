@@ -18,12 +18,13 @@ from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.utils.documents.formats import (
     CONVERTED,
-    IMAGE_EXTS,
     MARKDOWN_EXTS,
     OFFICE_EXTS,
     SUPPORTED_FORMATS,
     TEX_EXTS,
 )
+from ragistry.utils.documents.formats import IMAGE_EXTS as IMAGE_EXTS
+from ragistry.utils.documents.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.utils.documents.line_numbers import line_numbers
 from ragistry.utils.documents.markdown import plain_heading
 from ragistry.utils.documents.office import read_office
