@@ -21,7 +21,7 @@ from ragistry.protocols import DocumentStore, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where
-from ragistry.utils.model_output import parse_answer
+from ragistry.utils.model_output import parse_answer, without_reasoning
 from ragistry.utils.wording import did_you_mean, shown
 
 AT_ONCE = 4
@@ -31,6 +31,12 @@ REMEMBERED = 1_000
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Text(BaseModel):
+    """An answer that is taken as it is; the generator is asked for it without a schema."""
+
+    text: str
 
 
 class PromptedConfig(TechniqueConfig):
@@ -165,7 +171,11 @@ class Prompter:
     def _generated(self, prompt: str, schema: type[Answer]) -> Answer:
         """Ask the generator. Raises `ModelError`, also if the answer does not fit the schema."""
         with stage("generate"):
-            text = generated(self._generator, prompt, schema)
+            text = generated(self._generator, prompt, None if schema is Text else schema)
+        if schema is Text:
+            if not (answer := without_reasoning(text).strip()):
+                raise ModelError(f"the generator answered {shown(text)}, which has no text")
+            return schema.model_validate({"text": answer})
         try:
             return parse_answer(text, schema.model_validate_json)
         except ValueError as error:
@@ -193,7 +203,7 @@ class Prompter:
                 self._remembered.popitem(last=False)
 
 
-def generated(generator: Generator, prompt: str, schema: type[BaseModel]) -> str:
+def generated(generator: Generator, prompt: str, schema: type[BaseModel] | None) -> str:
     """Ask a generator, and report errors of its connection as `ModelConnectionError`."""
     try:
         return generator.generate(prompt, schema=schema)

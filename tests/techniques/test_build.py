@@ -76,7 +76,7 @@ def test_models_of_an_entry_may_be_functions(workspace):
     documents, trace = traced(workspace.build(entry), "tea rain backup")
     assert [document.metadata["collection"] for document in documents] == ["backup", "tea", "rain"]
     assert sum(stage.model_calls for stage in trace) == 1
-    hyde = workspace.build({"use": "hyde", "generator": lambda prompt: '{"passages": ["Green tea is steeped."]}'})
+    hyde = workspace.build({"use": "hyde", "generator": lambda prompt: "Green tea is steeped."})
     assert hyde.retrieve("drinks")[0].metadata["collection"] == "tea"
     for wrong in ({"use": "bm25", "generator": len}, {**entry, "reranker": lambda query: []}, {**entry, "reranker": 5}):
         with refused(ConfigError, "built"):

@@ -107,6 +107,50 @@ def test_hyde_searches_with_the_mean_of_the_query_and_the_passages(facts):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_hyde_without_a_passage_searches_the_query(facts):
-    technique = HyDETechnique({}, store=facts, embedder=MINILM, generator=Says({"passages": [" "]}))
-    assert technique.retrieve(QUESTION) == NaiveRAGTechnique({}, store=facts, embedder=MINILM).retrieve(QUESTION)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Taft was president in 1911.",
+        "  <think>1911, so Taft.</think>\n\nTaft was president in 1911.\n",
+        '**Passage**\n\nTaft was president in 1911: {"passages": []} is no answer.',
+    ],
+)
+def test_hyde_takes_the_text_of_a_chat_model_as_its_passage(facts, answer):
+    schemas = []
+
+    class Chat:
+        def generate(self, prompt, *, schema=None):
+            schemas.append(schema)
+            assert "JSON" not in prompt
+            return answer
+
+    passage = answer.rpartition("</think>")[2].strip()
+    by_text = HyDETechnique({"strict": True}, store=facts, embedder=MINILM, generator=Chat())
+    by_json = HyDETechnique({"n": 2}, store=facts, embedder=MINILM, generator=Says({"passages": [passage]}))
+    documents, stages = traced(by_text)
+    assert schemas == [None]
+    assert stages[0].detail["passages"] == [passage]
+    assert documents == by_json.retrieve(QUESTION)
+
+
+def test_hyde_says_how_many_passages_it_wants_if_the_prompt_does_not(facts):
+    said = {"passages": ["Taft."]}
+    for config, expected in (({"n": 3}, "Write 3 such"), ({"n": 3, "prompt": "{n}: {query}"}, "3: ")):
+        generator = Says(said)
+        HyDETechnique(config, store=facts, embedder=MINILM, generator=generator).retrieve(QUESTION)
+        assert expected in generator.prompts[0]
+        assert generator.prompts[0].count("3") == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "reply"),
+    [
+        ({}, " \n"), ({}, "<think>Who was president?</think>"), ({}, TimeoutError("late")),
+        ({"n": 2}, {"passages": [" "]}), ({"n": 2}, "Taft was president in 1911."),
+    ],
+)  # fmt: skip
+def test_hyde_without_a_passage_searches_the_query(facts, config, reply):
+    technique = HyDETechnique(config, store=facts, embedder=MINILM, generator=Says(reply))
+    documents, stages = traced(technique)
+    assert documents == NaiveRAGTechnique({}, store=facts, embedder=MINILM).retrieve(QUESTION)
+    check_message(degraded(stages))
