@@ -105,9 +105,8 @@ def choose_embedder(
     else:
         known = [*MINILM, MULTILINGUAL, *SERVERS, *KNOWN_MODELS]
         raise ConfigError(
-            f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, "
-            f"openai:MODEL, {', '.join(model for model in KNOWN_MODELS if model not in MINILM)}, ollama:MODEL for "
-            "any other model of Ollama, or module:Class for a class of your own"
+            f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, openai:MODEL, "
+            "ollama:MODEL such as ollama:nomic-embed-text, or module:Class for a class of your own"
         )
     return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host, folder)))
 

@@ -76,8 +76,14 @@ def test_technique_that_fails_is_named_with_its_line(ragistry: Run, corpus: Corp
     error_of_ours.refused(1, "top_k", f"({place}/raising3.py:7)")
 
 
-def test_unknown_model_is_refused_with_each_known_one_once(ragistry: Run, corpus: Corpus) -> None:
-    corpus({"documents.yaml": "embed_model: nope\n"}, folder="config")
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [("nope", ""), ("minillm", "'minilm'"), ("BGE-larg", "'bge-large'"), ("nomic-embd-text", "'nomic-embed-text'")],
+)
+def test_unknown_model_is_refused_in_three_lines_of_a_terminal(
+    ragistry: Run, corpus: Corpus, model: str, meant: str
+) -> None:
+    corpus({"documents.yaml": f"embed_model: {model}\n"}, folder="config")
     done = ragistry("search", "tea")
-    done.refused(1, "'nope'")
-    assert done.err.count(" minilm,") == 1
+    done.refused(1, model, meant)
+    assert len(done.err.strip()) <= 3 * 80
