@@ -2,11 +2,13 @@
 
 `refused` and `check_message` compare a message with the snapshot of the running test. After a message was changed on
 purpose, ``pytest --write-messages`` writes the snapshot again, and ``git diff tests/messages.txt`` shows every
-message that changed. In the file, ``…`` stands for what differs from run to run.
+message that changed. In the file, ``…`` stands for what differs from run to run, and for words of Python and of
+libraries.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -39,6 +41,23 @@ _REPLACED = [
     (re.compile(r"(127\.0\.0\.\d+|localhost|\[::1\]):\d{4,5}\b"), r"\1:<port>"),
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "<hash>"),
 ]
+_FOREIGN = re.compile(
+    r"""(?:\[Errno\ -?\d+\]\ )?(?:STRERROR)
+    | \[Errno\ -?\d+\]\ .*?END                                                               # the system
+    | (?:[\w.<>]+\(\)\ )?(?:missing\ (?:a|\d+)\ required\ |takes\ .*?\ positional|got\ an?\ unexpected\ key).*?END
+    | (?:too\ many\ positional|multiple\ values\ for).*?END                                    # calls
+    | (?:'[\w.]+'\ object|must\ be\ real\ number|could\ not\ convert|invalid\ literal|'[\w-]+'\ codec).*?END # values
+    | (?:Expecting|Extra\ data|Unterminated\ string|Invalid\ control)\b.*?(?:\(char\ \d+\)|END)  # json
+    | (?:Port\ (?:out\ of|could)|Invalid\ IPv6\ URL|No\ module\ named).*?END                   # addresses, modules
+    | (?:Input\ should|Field\ required|Extra\ inputs|(?:String|List|Data)\ should|Invalid\ JSON).*?END # pydantic
+    | (?:did\ not\ find\ expected|could\ not\ find\ expected|mapping\ values\ are).*?END        # YAML
+    | (?:file\ is\ not\ a\ database|unable\ to\ open\ database|database\ disk\ image).*?END     # SQLite
+    """.replace("STRERROR", "|".join(map(re.escape, sorted(map(os.strerror, errno.errorcode), key=len, reverse=True))))
+    .replace(r"\#", "[#]")
+    .replace("END", r"(?=,\ got\ |,\ in\ '|,\ twice|[;)…]|'\s*;|\\n|\.?$|\.\s)"),
+    re.VERBOSE | re.MULTILINE,
+)
+"""Words of Python, of the system and of libraries. They differ between versions, so they are not compared."""
 
 
 @contextmanager
@@ -62,7 +81,7 @@ def check_message(text: str, *values: object) -> None:
     test = os.environ["PYTEST_CURRENT_TEST"].removeprefix("tests/").rpartition(" (")[0]
     for pattern, replacement in _REPLACED:
         text = pattern.sub(replacement, text)
-    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text.strip())
+    text = _own_words("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text.strip()))
     messages = _seen.setdefault(test, [])
     messages.append(text)
     expected = _snapshot().get(test, [])
@@ -75,7 +94,12 @@ def check_message(text: str, *values: object) -> None:
     )
 
 
+def _own_words(text: str) -> str:
+    return _FOREIGN.sub("…", text)
+
+
 def _matches(text: str, expected: str) -> bool:
+    expected = _own_words(expected)
     pattern = re.sub(r"[*?[]", r"[\g<0>]", expected).replace("…", "*")
     return text == expected or fnmatchcase(text, pattern)
 
@@ -118,7 +142,7 @@ def pytest_sessionfinish() -> None:
         for test, messages in _seen.items():
             before = merged.get(test, [])
             merged[test] = [
-                before[number] if number < len(before) and _matches(text, before[number]) else text
+                _own_words(before[number]) if number < len(before) and _matches(text, before[number]) else text
                 for number, text in enumerate(messages)
             ]
         run = {_function(test) for test in _seen} if "PYTEST_XDIST_WORKER" not in os.environ else set()

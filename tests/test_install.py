@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import errno
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,7 +131,10 @@ def test_old_python_is_refused(script: ModuleType, monkeypatch: pytest.MonkeyPat
 
 def test_folder_of_someone_else_is_not_emptied(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text("keep")
-    for folder, words in ((tmp_path, "was not made by make"), (tmp_path / "own.txt" / ".venv", "Not a directory")):
+    for folder, words in (
+        (tmp_path, "was not made by make"),
+        (tmp_path / "own.txt" / ".venv", os.strerror(errno.ENOTDIR)),
+    ):
         command = [sys.executable, ROOT / "scripts" / "install.py", folder, "installed"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)

@@ -321,7 +321,7 @@ async def later(query):
     ("value", "named"),
     [
         (5, "invoke"), (dict, "invoke"), (SimpleNamespace(search=len), "invoke"), ("example.org/search", "invoke"),
-        (lambda query, index: [], "index"), (lambda: [], "too many"), (later, "coroutine"),
+        (lambda query, index: [], "index"), (lambda: [], "<lambda>()"), (later, "coroutine"),
     ],
 )  # fmt: skip
 def test_what_cannot_retrieve_is_refused(value, named):

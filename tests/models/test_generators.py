@@ -84,7 +84,7 @@ def test_an_answer_that_does_not_fit_is_sent_back_once(make: Callable[..., Made]
     assert generator.generate("an author", schema=Author) == GOOD
     asked, answered, again = bodies(server)[1]["messages"]
     assert (asked["content"], answered["content"]) == ("an author", BAD)
-    assert "born: Field required" in again["content"]
+    assert "born: " in again["content"]
     server.answers += [BAD, "I'd rather not."]
     with refused(ModelError):
         generator.generate("an author", schema=Author)

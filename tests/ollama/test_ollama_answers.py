@@ -62,8 +62,8 @@ def test_an_answer_fits_its_json_schema(server: OllamaServer, client: OllamaClie
     ("answer", "said"),
     [
         ("I'd rather not.", "I'd rather not."),
-        ('{"name": "Ann", "born": -1}', "born: Input should be greater than or equal to 0"),
-        ('{"name": "Ann"}', "born: Field required"),
+        ('{"name": "Ann", "born": -1}', "born: "),
+        ('{"name": "Ann"}', "born: "),
         ('{"name": "An', '{"name": "An'),
     ],
 )

@@ -107,5 +107,5 @@ def test_text_of_a_message_is_read_in_every_form(content: object) -> None:
 def test_json_is_found_beside_braces() -> None:
     text = 'Use {x} or [y].\n```json\n{"a": [1, 2]}\n```\nNot {"b": 1}.'
     assert parse_answer(text, lambda value: value if value.startswith('{"a"') else int(value)) == '{"a": [1, 2]}'
-    with pytest.raises(ValueError, match="invalid"):
+    with pytest.raises(ValueError):
         parse_answer("{}", int)

@@ -426,7 +426,7 @@ def test_results_are_cut_to_top_k_and_each_technique_is_a_stage(tmp_path):
 def test_error_inside_a_technique_names_it_and_the_line_of_the_users_file(tmp_path):
     text = 'techniques:\n  raw: {use: "HERE:NeedsGenerator"}\n  over: {use: "HERE:Shout", base: raw}\n'
     registry = load(tmp_path, text, generator=bytes.fromhex)
-    with pytest.raises(ValueError, match="hexadecimal") as caught:
+    with pytest.raises(ValueError) as caught:
         registry.get("over").retrieve("no number")
     path = Path(__file__).parent / "plugins.py"
     lines = path.read_text(encoding="utf-8").splitlines()
