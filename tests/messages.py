@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ Raised = TypeVar("Raised", bound=BaseException)
 _writing = False
 _seen: dict[str, list[str]] = {}
 _REPLACED = [
+    (re.compile(re.escape(sysconfig.get_path("purelib"))), "<packages>"),
     (re.compile(f"'?{re.escape(sys.executable)}'?"), "<python>"),  # a path with a space is quoted
     (re.compile(re.escape(str(ROOT))), "<project>"),
     (re.compile(r"/[^\s'\"]*?pytest-of-[^/\s]+/pytest-\d+(/popen-gw\d+)?/[^/\s'\"`,;:)]+"), "<tmp>"),
