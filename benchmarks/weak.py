@@ -5,6 +5,9 @@ questions that a document answers, of the same questions without that document, 
 XQuAD, which are about another subject, and of gibberish. Other documents of a set are about the same subject and may
 answer too, so the second share cannot be 100 %.
 
+Follow-ups stand for the questions of a dialogue: the words of the title of the answering document (of names, in a set
+without titles) are replaced by "it". Only those of which the answering document is among the first passages count.
+
 A source is a document; in claude-docs, whose documents are sections, it is a page. In xquad-de, the vectors are those
 of an English model.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import tempfile
 from collections import defaultdict
@@ -27,6 +31,7 @@ from ragistry.evaluation import read_beir
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.library.service import DocumentService
 from ragistry.types import EmbeddedChunk
+from ragistry.utils.text.analysis import analyse
 
 SETS = ("claude-docs", "xquad-en", "xquad-de", "hugo-known-item", "scifact", "hotpotqa-pooled500")
 TECHNIQUES = ("bm25", "naive", "hybrid")
@@ -39,6 +44,7 @@ TYPED = (
     "jfkdls; ajfkdls", "wqe rty uio", "0x9f3kq zzkw",
 )  # fmt: skip
 GIBBERISH = 50
+NAMES = re.compile(r"(?<= )[A-Z][\w'-]+")
 
 
 class Marked(NamedTuple):
@@ -48,6 +54,7 @@ class Marked(NamedTuple):
     unanswerable: list[bool]
     others: list[bool]
     gibberish: list[bool]
+    follow_ups: list[bool]
 
 
 def main() -> None:
@@ -58,8 +65,8 @@ def main() -> None:
     arguments = parser.parse_args()
     results: dict[str, list[Marked]] = defaultdict(list)
     print(
-        "| set | questions | technique | marked: answerable | document removed | other subject | gibberish |\n"
-        "|---|--:|---|--:|--:|--:|--:|"
+        "| set | questions | technique | marked: answerable | document removed | other subject | gibberish | dialogue |\n"
+        "|---|--:|---|--:|--:|--:|--:|--:|"
     )
     for name in arguments.sets or SETS:
         if not (DATA / name).is_dir():
@@ -79,13 +86,13 @@ def main() -> None:
                     if is_marked and arguments.misses:
                         print(f"{technique}: {dataset.queries[question]}", file=sys.stderr)
     for technique, of_sets in results.items():
-        pooled = Marked(*([is_weak for one in of_sets for is_weak in one[part]] for part in range(4)))
+        pooled = Marked(*([is_weak for one in of_sets for is_weak in one[part]] for part in range(5)))
         print(f"| all | {len(pooled.answerable)} | `{technique}` | {cells(pooled)} |")
 
 
 def cells(found: Marked) -> str:
     """Return the shares."""
-    return " | ".join(f"{sum(part) / len(part):.1%}" for part in found)
+    return " | ".join(f"{sum(part) / len(part):.1%}" if part else "" for part in found)
 
 
 @contextmanager
@@ -127,13 +134,31 @@ def marked(
         result = library.search(query, technique=technique, where=where)
         return result.weak or not result.documents
 
-    found = Marked([], [], list(map(is_weak, strangers)), list(map(is_weak, gibberish())))
+    titles = {document.id: document.title for document in dataset.corpus}
+    found = Marked([], [], list(map(is_weak, strangers)), list(map(is_weak, gibberish())), [])
     for question in questions:
         query = dataset.queries[question]
         answering = [document for document, grade in dataset.qrels[question].items() if grade > 0]
         found.answerable.append(is_weak(query))
         found.unanswerable.append(is_weak(query, sorted(set(map(source_of, answering)))))
+        if follow_up := as_follow_up(query, " ".join(titles[document] for document in answering)):
+            result = library.search(follow_up, technique=technique)
+            if any(one.metadata["source_hash"] in answering for one in result.documents):
+                found.follow_ups.append(result.weak)
     return found
+
+
+def as_follow_up(query: str, title: str) -> str:
+    """Return a question with "it" for the words of its topic; empty if it has none."""
+    topic = set(analyse(title or " ".join(NAMES.findall(query)), "english"))
+    words: list[str] = []
+    for word in query.split():
+        terms = set(analyse(word, "english"))
+        words.append("it" if terms and terms <= topic else word)
+    if "it" not in words or words == query.split():
+        return ""
+    text = " ".join(word for word, before in zip(words, ["", *words], strict=False) if (word, before) != ("it", "it"))
+    return f"And {text[0].lower()}{text[1:]}"
 
 
 def gibberish() -> list[str]:

@@ -24,6 +24,9 @@ WINDOW = 60
 """Number of consecutive terms of a passage that are compared with the query: a few sentences."""
 WORDS, SHARE = 3, 0.34
 """Without cosines, a window with this number or this share of the query's words fits."""
+FEW = 3
+"""A query with at most this number of specific words, such as a follow-up in a dialogue, is met by one of them, if
+words were searched."""
 
 
 class Calibration(NamedTuple):
@@ -40,14 +43,18 @@ class Calibration(NamedTuple):
 
 VECTORS = {"all-minilm-l6-v2": Calibration(2.0, 1.1)}
 """By model, for passages that were searched by vectors alone."""
-VECTORS_AND_WORDS = {"all-minilm-l6-v2": Calibration(1.5, 1.0)}
+VECTORS_AND_WORDS = {"all-minilm-l6-v2": Calibration(1.5, 0.97)}
 """By model, for passages that were searched by words too: more words are then expected in the best ones."""
 
 _UNSPECIFIC = {
     "english": (
-        "about after any been between can could did do does during each from give had has have he how i its least made "
-        "many may me more most much my name one other our over she should some than them those two type under up us "
-        "use used using we were what when where which who whom whose why would you your"
+        "about after again all also any anything anyone been before between both can come could did different do does "
+        "during each else even ever every exactly first from get getting give go going had happen happened has have he "
+        "her here him his how i instead it its just keep kind know last least let like long longer look made make many "
+        "may maybe me mean more most much my name need never next now off often ok one only other our out over part "
+        "people person please possible put really reason same say see she should show so some someone something sort "
+        "still take taken tell than thank thanks them then thing think those time try two type under up us use used "
+        "using very want way we well went were what when where which while who whom whose why work would yes you your"
     ),
 }
 """Words of questions that passages with the answer often lack, in addition to the stop words."""
@@ -83,7 +90,9 @@ def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, langu
             if spelled:
                 found += _spelled_otherwise(query, asked.difference(terms), terms, document.content, of_document)
             share = found / len(asked) if asked else inf  # a query without specific words says nothing
-            if calibration:
+            if has_words and found and len(asked) <= FEW:
+                fits = True
+            elif calibration:
                 fits = share + calibration.weight * max(cosines) >= calibration.least
             else:
                 fits = share >= SHARE or found >= WORDS

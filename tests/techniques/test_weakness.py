@@ -29,7 +29,12 @@ def found(*contents: str, language: str = "en", **scores: float) -> list[Documen
         ("temperature of an infusion", found(TEA, cosine=0.2, bm25=1.0), True),
         ("green tea", found(*["Rain."] * (FIRST - 1), TEA, cosine=0.1), False),
         ("green tea", found(*["Rain."] * FIRST, TEA, cosine=0.1), True),  # only the first passages count
-        ("tea, rain, water", found(f"tea {'x ' * WINDOW} rain {'x ' * WINDOW} water", bm25=1.0), True),
+        ("tea, rain, water, hail", found(f"tea {'x ' * WINDOW} rain {'x ' * WINDOW} water", bm25=1.0), True),
+        ("And how long does it take?", found(TEA, cosine=0.1, bm25=1.0), False),  # says nothing by itself
+        ("and why do they do that with the black one?", found(TEA, cosine=0.1, bm25=1.0), False),
+        ("And who first made it in degrees Celsius?", found(TEA, cosine=0.2, bm25=1.0), False),
+        ("And who first made it in degrees Celsius?", found("Rain.", cosine=0.2, bm25=1.0), True),
+        ("And which oolong infusion is that?", found(TEA, cosine=0.2, bm25=1.0), True),
         (f"{TEA} Oolong is rolled, and white tea is only dried, in the shade.", found(TEA, bm25=9.0), False),
         ("what is it?", found("It is tea.", bm25=1.0), False),
         ("?!", found(TEA, cosine=0.0), False),
