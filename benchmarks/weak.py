@@ -65,7 +65,7 @@ def main() -> None:
     arguments = parser.parse_args()
     results: dict[str, list[Marked]] = defaultdict(list)
     print(
-        "| set | questions | technique | marked: answerable | document removed | other subject | gibberish | dialogue |\n"
+        "| set | asked | technique | marked: answerable | document removed | other subject | gibberish | dialogue |\n"
         "|---|--:|---|--:|--:|--:|--:|--:|"
     )
     for name in arguments.sets or SETS:
