@@ -113,6 +113,43 @@ def test_ligatures_in_the_codes_of_tex_are_letters(tmp_path: Path, engine: str) 
     assert read(tmp_path, raw_pdf(CATALOG, ONE_PAGE, page(), text, font), engine).text == "difficult find flow staff"
 
 
+def drawn(*pieces: tuple[float, float, str], size: int = 12) -> bytes:
+    """A page with pieces of text at their places, in this order, in a font with accents at the codes 1 to 8."""
+    names = b"/grave /acute /circumflex /tilde /dieresis /cedilla /ring /caron /dotlessi"
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman /Encoding << /Differences [1 %s] >> >>" % names
+    shown = " ".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj" for x, y, text in pieces)
+    return raw_pdf(CATALOG, ONE_PAGE, page(), stream(f"BT /F1 {size} Tf {shown} ET".encode("latin-1")), font)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (
+            [(72, 720, "Sepp"), (96.0, 720, "\\005"), (95.3, 720, "al"), (104.7, 720, "\\005"), (104, 720, "a")],
+            "Seppälä",
+        ),
+        ([(72, 720, "Jose"), (88, 720, "\\002"), (97, 720, "y")], "José y"),
+        ([(72, 720, "espanol"), (93.3, 720, "\\004")], "español"),
+        ([(72, 720, "fran"), (91.3, 720, "c"), (92, 720, "\\006"), (96.6, 720, "ais")], "français"),
+        ([(72, 720, "le"), (86, 720, "\\003"), (85.5, 720, "age"), (106, 720, "d'or")], "le âge d\u2019or"),
+        ([(72, 720, "de l'"), (96, 723, "\\002"), (94, 720, "Ecole")], "de l\u2019École"),
+        ([(72, 720, "na"), (83.3, 720, "\\011"), (83.3, 720, "\\005"), (86.7, 720, "ve")], "naïve"),
+        ([(72, 720, "mu"), (88.3, 720, "\\010"), (87.6, 720, "z"), (93.6, 720, "\\007"), (93, 720, "a")], "mužå"),
+        ([(72, 720, "a \\003 b ~ c^2 ^x ~/d \\001e\\001")], "a \u02c6 b ~ c^2 ^x ~/d `e`"),
+    ],
+)
+def test_accent_drawn_on_a_letter_is_composed(
+    tmp_path: Path, pieces: list[tuple[float, float, str]], expected: str
+) -> None:
+    assert read(tmp_path, drawn(*pieces)).text == expected
+
+
+def test_letter_of_a_watermark_below_a_sign_is_no_accent(tmp_path: Path) -> None:
+    shown = "BT /F1 90 Tf 1 0 0 1 72 700 Tm (aaaa) Tj /F1 10 Tf 1 0 0 1 72 720 Tm (Wrong~engine ^x) Tj ET"
+    data = raw_pdf(CATALOG, ONE_PAGE, page(), stream(shown.encode()), FONT)
+    assert "Wrong~engine ^x" in read(tmp_path, data).text
+
+
 def test_the_document_decides_about_a_ligature() -> None:
     assert restore([f"a {MISSING}xyz", "we flxyz"]) == ["a flxyz", "we flxyz"]
     assert restore([f"q{MISSING}q"]) == [f"q{MISSING}q"]

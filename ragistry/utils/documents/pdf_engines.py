@@ -12,6 +12,7 @@ from math import pi
 from typing import Any, NamedTuple
 
 from ragistry.utils.documents.blocks import UnreadableFileError
+from ragistry.utils.documents.pdf_accents import with_composed_accents
 from ragistry.utils.documents.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
 from ragistry.utils.documents.pdf_glyphs import MISSING, TEX_LIGATURES
 from ragistry.utils.documents.pdf_titles import title_on_page
@@ -86,6 +87,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 text = str(textpage.get_text_range())  # the bounded variant loses line ends after superscripts
                 count = textpage.count_chars()
                 text, at = _with_missing_glyphs(text, textpage, count)
+                text, at = with_composed_accents(text, textpage, at)
                 annotations, looked_at, listed = annotations_of(page, textpage, left)
                 left -= looked_at
                 title = "" if index else title_on_page(text, page, textpage, at)
