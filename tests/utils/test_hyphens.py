@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.utils.documents.pdf_engines import BROKEN, rejoin
+from ragistry.utils.documents.pdf_engines import rejoin
+from ragistry.utils.documents.pdf_glyphs import BROKEN
 
 
 @pytest.mark.parametrize("end", ["-\n", "\u2010\n", "\u00ad\n", BROKEN])

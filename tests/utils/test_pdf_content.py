@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from pathlib import Path
 
 import pytest
+from fpdf.fonts import CORE_FONTS_CHARWIDTHS
 
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits
@@ -148,6 +150,58 @@ def test_letter_of_a_watermark_below_a_sign_is_no_accent(tmp_path: Path) -> None
     shown = "BT /F1 90 Tf 1 0 0 1 72 700 Tm (aaaa) Tj /F1 10 Tf 1 0 0 1 72 720 Tm (Wrong~engine ^x) Tj ET"
     data = raw_pdf(CATALOG, ONE_PAGE, page(), stream(shown.encode()), FONT)
     assert "Wrong~engine ^x" in read(tmp_path, data).text
+
+
+PROSE = (
+    "the pump of the second circuit starts as soon as the pressure in the boiler has fallen below the limit that was "
+    "set when the plant was built, and it stops again after the valve at the end of the long pipe has been closed. "
+    "An engineer who opens the cover has to wait for the light on the board, because steam that leaves the vessel can "
+    "burn the skin even through gloves; nothing else in the building is as dangerous. Water that drips from the joint "
+    "is collected in a bowl below the floor and led to the drain, where a filter keeps oil and rust back. If the "
+    "filter is full, the float in the bowl rises until it touches a contact, and the lamp at the door turns red."
+)
+TABLE = [
+    ("Open the valve slowly", "Turn it to the left"),
+    ("Pump is too loud", "Air in the pipe"),
+    ("No heat", "Fuse"),
+] * 5
+
+
+def columns(texts: list[list[str]], lefts: tuple[float, ...], lower: float, as_one: bool) -> bytes:
+    """A page whose lines are drawn one by one across its columns, each with one operator or with one for a piece."""
+    pieces = []
+    for row, line in enumerate(zip(*texts, strict=True)):
+        if as_one:
+            widths = [sum(CORE_FONTS_CHARWIDTHS["times"][letter] for letter in text) / 100 for text in line]
+            gaps = [0, *(left + width - after for left, width, after in zip(lefts, widths, lefts[1:], strict=False))]
+            shown = " ".join(f"{gap * 100:.0f} ({text})" for gap, text in zip(gaps, line, strict=True))
+            pieces.append(f"1 0 0 1 {lefts[0]} {720 - 12 * row} Tm [{shown}] TJ")
+        else:
+            pieces += [
+                f"1 0 0 1 {left} {720 - 12 * row - lower * place} Tm ({text}) Tj"
+                for place, (left, text) in enumerate(zip(lefts, line, strict=True))
+            ]
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman >>"
+    shown = f"BT /F1 10 Tf {' '.join(pieces)} ET".encode()
+    return raw_pdf(CATALOG, ONE_PAGE, page(), stream(shown), font)
+
+
+@pytest.mark.parametrize(
+    ("count", "lower", "as_one"), [(2, 0, False), (2, 3, False), (2, 6, False), (2, 0, True), (3, 0, False)]
+)
+def test_lines_drawn_across_columns_are_read_column_by_column(
+    tmp_path: Path, count: int, lower: float, as_one: bool
+) -> None:
+    lines = textwrap.wrap(PROSE, 84 // count)
+    rows = len(lines) // count
+    texts = [lines[column * rows : (column + 1) * rows] for column in range(count)]
+    found = read(tmp_path, columns(texts, (20, 215, 410)[:count], lower, as_one)).text
+    assert " ".join(found.split()) == " ".join(line for column in texts for line in column)
+
+
+def test_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
+    found = read(tmp_path, columns([list(side) for side in zip(*TABLE, strict=True)], (72, 300), 0, as_one=False)).text
+    assert found.split("\n") == [" ".join(row) for row in TABLE]
 
 
 def test_the_document_decides_about_a_ligature() -> None:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from ragistry.utils.documents.blocks import UnreadableFileError
 from ragistry.utils.documents.pdf_accents import with_composed_accents
+from ragistry.utils.documents.pdf_columns import with_columns_in_order
 from ragistry.utils.documents.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
-from ragistry.utils.documents.pdf_glyphs import MISSING, TEX_LIGATURES
+from ragistry.utils.documents.pdf_glyphs import BROKEN, MISSING, TEX_LIGATURES
 from ragistry.utils.documents.pdf_titles import title_on_page
 
 
@@ -60,9 +61,6 @@ class Pdf(NamedTuple):
 ENCRYPTED = "is encrypted; remove the password first: qpdf --password=… --decrypt in.pdf out.pdf"
 DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
 
-BROKEN = "\ufffe"
-"""The character with which pdfium marks a hyphen and the line end after it."""
-
 
 def open_with_pypdfium2(data: bytes) -> Pdf:
     """About twenty times as fast as pypdf, and keeps the blanks between words that pypdf may lose."""
@@ -88,6 +86,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 count = textpage.count_chars()
                 text, at = _with_missing_glyphs(text, textpage, count)
                 text, at = with_composed_accents(text, textpage, at)
+                text, at = with_columns_in_order(text, textpage, at)
                 annotations, looked_at, listed = annotations_of(page, textpage, left)
                 left -= looked_at
                 title = "" if index else title_on_page(text, page, textpage, at)
@@ -120,7 +119,7 @@ def _with_missing_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
     numbers = None
     if not count == units == len(text):
         text, numbers = _with_dropped_glyphs(text, textpage, count)
-    return (text if _ORDINARY.issuperset(text) else _marked(text, textpage, numbers)), numbers
+    return (text, numbers) if _ORDINARY.issuperset(text) else _marked(text, textpage, numbers)
 
 
 def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, list[int]]:
@@ -151,7 +150,7 @@ def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
     return "".join(parts) + text[at:], numbers + [count] * (len(text) - at)
 
 
-def _marked(text: str, textpage: Any, numbers: list[int] | None) -> str:
+def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, list[int] | None]:
     """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
     from pypdfium2 import raw
 
@@ -166,7 +165,7 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> str:
         elif one[0] != MISSING and raw.FPDFText_HasUnicodeMapError(textpage, number) == 1:
             codes.add(one[0])
     if not codes:
-        return text
+        return text, numbers
     for one in re.finditer(f"[{re.escape(''.join(codes.union(TEX_LIGATURES)))}]", text):
         number = one.start() if numbers is None else numbers[one.start()]
         around = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
@@ -181,13 +180,10 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> str:
     for place in sorted(found):
         parts += [text[start:place], found[place]]
         start = place + 1
-    joined = "".join([*parts, text[start:]])
-    if numbers is not None:
-        shifted: list[int] = []
-        for place, number in enumerate(numbers):
-            shifted += [number] * len(found.get(place, " "))
-        numbers[:] = shifted
-    return joined
+    shifted: list[int] = []
+    for place, number in enumerate(range(len(text)) if numbers is None else numbers):
+        shifted += [number] * len(found.get(place, " "))
+    return "".join([*parts, text[start:]]), shifted
 
 
 _MARGIN = 0.12

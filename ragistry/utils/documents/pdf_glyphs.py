@@ -9,6 +9,8 @@ from itertools import product
 
 MISSING = "\ufffd"
 """Mark of a glyph in a word whose letters are unknown."""
+BROKEN = "\ufffe"
+"""The character with which pdfium marks a hyphen and the line end after it."""
 TEX_LIGATURES = {
     "\x0b": "ff", "\x0c": "fi", "\x0d": "fl", "\x0e": "ffi", "\x0f": "ffl",
     "\x1b": "ff", "\x1c": "fi", "\x1d": "fl", "\x1e": "ffi", "\x1f": "ffl",

@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ragistry.utils.documents.pdf_engines import BROKEN, Spot
+from ragistry.utils.documents.pdf_engines import Spot
+from ragistry.utils.documents.pdf_glyphs import BROKEN
 
 _JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
 _LIGATURES = re.compile("[\ufb00-\ufb06]")

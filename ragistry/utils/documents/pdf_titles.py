@@ -9,6 +9,8 @@ from itertools import groupby
 from math import pi
 from typing import Any, NamedTuple
 
+from ragistry.utils.documents.pdf_glyphs import BROKEN
+
 MOST_LINES = 400
 """Lines of the page that are looked at."""
 MOST_LINES_OF_TITLE = 4
@@ -23,9 +25,7 @@ LOWEST = 0.6
 SAME = 0.03
 """Sizes that differ by less than this share are equal."""
 
-_HYPHEN = "\ufffe"
-"""The mark of pdfium for a hyphen and the line end after it."""
-_LINE_END = re.compile(f"\r\n|\r|\n|{_HYPHEN}")
+_LINE_END = re.compile(f"\r\n|\r|\n|{BROKEN}")
 _WORD = re.compile(r"[^\W\d_]{3,}|[\u0e00-\u0eff\u1000-\u109f\u3040-\u9fff\uac00-\ud7a3]")
 _SENTENCE_END = re.compile(r"(?<!\.)[.,;:]$")
 
@@ -93,6 +93,6 @@ def _lines(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -
         tops = {0: box.top - rectangle.top, 1: rectangle.left - box.left, 2: rectangle.bottom - box.bottom}
         down = tops.get(turned, box.right - rectangle.right)
         if size > 0 and whole > 0:
-            is_broken = text[end : end + 1] == _HYPHEN
+            is_broken = text[end : end + 1] == BROKEN
             found.append(_Line(f"{words}-" if is_broken else words, round(size, 1), down / whole))
     return found
