@@ -182,8 +182,7 @@ def columns(texts: list[list[str]], lefts: tuple[float, ...], lower: float, as_o
                 for place, (left, text) in enumerate(zip(lefts, line, strict=True))
             ]
     font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman >>"
-    shown = f"BT /F1 10 Tf {' '.join(pieces)} ET".encode()
-    return raw_pdf(CATALOG, ONE_PAGE, page(), stream(shown), font)
+    return raw_pdf(CATALOG, ONE_PAGE, page(), stream(f"BT /F1 10 Tf {' '.join(pieces)} ET".encode()), font)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +201,34 @@ def test_lines_drawn_across_columns_are_read_column_by_column(
 def test_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
     found = read(tmp_path, columns([list(side) for side in zip(*TABLE, strict=True)], (72, 300), 0, as_one=False)).text
     assert found.split("\n") == [" ".join(row) for row in TABLE]
+
+
+SENTENCE = "The valve is open and the pump of the second circuit starts"
+
+
+def in_steps(step: float, gap: float) -> list[tuple[float, float, str]]:
+    """Letters that have equal room, and the gap of a blank."""
+    return [(20 + step * at + (gap - step) * SENTENCE[:at].count(" "), 720, one) for at, one in enumerate(SENTENCE)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        content("  ".join(" ".join(word) for word in SENTENCE.split())),
+        content("   ".join(" ".join(word) for word in SENTENCE.split())),
+        in_steps(9, 6),
+        in_steps(10, 4),
+        stream(f"BT /F1 9 Tf 9 720 Td [{' '.join(f'({one}) -500' for one in SENTENCE)}] TJ ET".encode()),
+    ],
+)
+def test_spaced_letters_are_joined_to_words(tmp_path: Path, data: bytes | list[tuple[float, float, str]]) -> None:
+    whole = drawn(*data) if isinstance(data, list) else raw_pdf(CATALOG, ONE_PAGE, page(), data, FONT)
+    assert read(tmp_path, whole).text == SENTENCE
+
+
+def test_rows_of_single_letters_stay_apart(tmp_path: Path) -> None:
+    lines = ["A B C D A B C D"] * 9
+    assert read(tmp_path, raw_pdf(CATALOG, ONE_PAGE, page(), content(*lines), FONT)).text.split("\n") == lines
 
 
 def test_the_document_decides_about_a_ligature() -> None:

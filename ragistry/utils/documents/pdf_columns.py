@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ragistry.utils.documents.pdf_glyphs import BROKEN
+from ragistry.utils.documents.pdf_spacing import BoxOf
 
 MOST_CHARACTERS = 50_000
 """Characters of a page with columns; a page with more is left as it is."""
@@ -15,7 +16,6 @@ MOST_GUTTERS = 5
 WIDE = 0.8
 """Narrowest gap between columns, as a share of the height of a line."""
 
-_BoxOf = Callable[[int], tuple[float, float, float, float]]
 _LINE_END = re.compile(f"\r\n|\r|\n|{BROKEN}")
 _WORD = re.compile(r"\S+")
 _FIRST_PLACES, _FIRST_WORDS = (0.3, 0.5, 0.7), 14  # samples that must have a gap before more are looked at
@@ -50,7 +50,7 @@ class _Piece(NamedTuple):
         return other.left >= self.right and abs(self.bottom - other.bottom) < max(self.height, other.height)
 
 
-def with_columns_in_order(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -> tuple[str, list[int] | None]:
     """Return the text with one column after the other where the file goes from line to line across the page.
 
     A column has lines of prose: several words, mostly of the full width, that continue each other. Tables, forms and
@@ -58,15 +58,14 @@ def with_columns_in_order(text: str, textpage: Any, numbers: list[int] | None) -
 
     Args:
         text: Text of the page.
-        textpage: Its text page in pypdfium2.
-        numbers: Number of the character in ``textpage`` for each one of ``text``; None if they are the same.
+        box_of: Gives left, right, bottom and top of a character of the text.
+        numbers: Number of the character in pypdfium2 for each one of ``text``; None if they are the same.
 
     Returns:
         The text and the numbers of its characters.
     """
     if not _FEWEST <= len(text) <= MOST_CHARACTERS:
         return text, numbers
-    box_of = _boxes(textpage, numbers)
     if not _has_gutter(text, box_of):
         return text, numbers
     pieces = list(_pieces(text, box_of))
@@ -82,20 +81,7 @@ def with_columns_in_order(text: str, textpage: Any, numbers: list[int] | None) -
     return "".join(parts), ordered
 
 
-def _boxes(textpage: Any, numbers: list[int] | None) -> _BoxOf:
-    """Return a function that gives left, right, bottom and top of a character."""
-    from pypdfium2 import raw
-
-    box, get_box, handle = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox, textpage.raw
-
-    def box_of(at: int) -> tuple[float, float, float, float]:
-        get_box(handle, at if numbers is None else numbers[at], box)
-        return box.left, box.right, box.bottom, box.top
-
-    return box_of
-
-
-def _has_gutter(text: str, box_of: _BoxOf) -> bool:
+def _has_gutter(text: str, box_of: BoxOf) -> bool:
     """Return whether samples of a page have wide gaps between words at the same distance from its left."""
     if not any(_sampled_gaps(text, place, _FIRST_WORDS, box_of) for place in _FIRST_PLACES):
         return False
@@ -103,7 +89,7 @@ def _has_gutter(text: str, box_of: _BoxOf) -> bool:
     return _deepest(gaps)[0] >= _FEWEST_GAPS
 
 
-def _sampled_gaps(text: str, place: float, words: int, box_of: _BoxOf) -> list[tuple[float, float]]:
+def _sampled_gaps(text: str, place: float, words: int, box_of: BoxOf) -> list[tuple[float, float]]:
     """Return left and right of each wide gap between some words from a place of the text on, from 0 to 1."""
     gaps = []
     last = None
@@ -127,7 +113,7 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
         at = end + 1
 
 
-def _pieces(text: str, box_of: _BoxOf) -> Iterator[_Piece]:
+def _pieces(text: str, box_of: BoxOf) -> Iterator[_Piece]:
     for start, end in _lines(text):
         piece = None
         for word in _WORD.finditer(text, start, end):

@@ -16,6 +16,7 @@ from ragistry.utils.documents.pdf_accents import with_composed_accents
 from ragistry.utils.documents.pdf_columns import with_columns_in_order
 from ragistry.utils.documents.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
 from ragistry.utils.documents.pdf_glyphs import BROKEN, MISSING, TEX_LIGATURES
+from ragistry.utils.documents.pdf_spacing import BoxOf, with_letters_joined
 from ragistry.utils.documents.pdf_titles import title_on_page
 
 
@@ -86,7 +87,8 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 count = textpage.count_chars()
                 text, at = _with_missing_glyphs(text, textpage, count)
                 text, at = with_composed_accents(text, textpage, at)
-                text, at = with_columns_in_order(text, textpage, at)
+                text, at = with_letters_joined(text, _boxes(textpage, at), at)
+                text, at = with_columns_in_order(text, _boxes(textpage, at), at)
                 annotations, looked_at, listed = annotations_of(page, textpage, left)
                 left -= looked_at
                 title = "" if index else title_on_page(text, page, textpage, at)
@@ -100,6 +102,19 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
         return str(document.get_page_label(index))
 
     return Pdf(len(document), document.get_metadata_dict(), read, label)
+
+
+def _boxes(textpage: Any, numbers: list[int] | None) -> BoxOf:
+    """Return a function that gives left, right, bottom and top of a character."""
+    from pypdfium2 import raw
+
+    box, get_box, handle = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox, textpage.raw
+
+    def box_of(at: int) -> tuple[float, float, float, float]:
+        get_box(handle, at if numbers is None else numbers[at], box)
+        return box.left, box.right, box.bottom, box.top
+
+    return box_of
 
 
 _PUNCTUATION = " \r\n\t-.,:;'\u2019\u2018\"\u201c\u201d/()@=+*&_\u2013\u2014\u2022\xa0\u2026"
