@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes, policy
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
-from io import BytesIO
 from itertools import islice
 from typing import Any
 
 from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.html_page import to_markdown
+from ragistry.utils.documents.outlook import OutlookMail, open_outlook
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered
 
@@ -52,7 +53,7 @@ def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
     """Read a mail: its header, the body with most text, inner mails, and attachments that have a reader."""
     budget = _Budget()
     if suffix == ".msg":
-        document = _outlook(data, read_part, budget)
+        document = _outlook(open_outlook(data, MOST_DEPTH), read_part, budget)
     else:
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             data = data.decode("utf-16", errors="replace").encode()
@@ -191,7 +192,7 @@ def _decoded(header: str | None) -> str:
     """Return a header of an Outlook file, which may be encoded as in a mail."""
     try:
         return str(make_header(decode_header(header or "")))
-    except (LookupError, UnicodeError, ValueError):
+    except (LookupError, MessageError, ValueError):
         return header or ""
 
 
@@ -202,35 +203,24 @@ def _date(header: str) -> str:
         return ""
 
 
-def _html(page: Any) -> str:
-    return decode(page).text if isinstance(page, bytes) else str(page or "")
-
-
-def _outlook(data: bytes, read_part: ReadPart, budget: _Budget) -> ReadDocument:
-    from oxmsg import Message
-
-    try:
-        mail = Message.load(BytesIO(data))
-        headers = {
-            "Subject": _decoded(mail.subject),
-            "From": _decoded(mail.sender),
-            "To": ", ".join(f"{one.name} <{one.email_address}>" for one in mail.recipients if one.email_address),
-            "Date": mail.sent_date.isoformat() if mail.sent_date else "",
-        }
-        plain, page = str(mail.body or ""), _html(mail.html_body)
-        attachments = list(islice(mail.attachments, MOST_PARTS))
-    except Exception as error:
-        raise UnreadableFileError(f"cannot be read ({type(error).__name__}: {error}); {REPAIR}") from error
-    page = to_markdown(page).strip() if page else ""
-    body = page if len(page.split()) > 1.5 * len(plain.split()) else plain.strip().replace("\r\n", "\n")
-    names = [visible_line(one.file_name or "attachment", LONGEST_NAME) for one in attachments]
+def _outlook(mail: OutlookMail, read_part: ReadPart, budget: _Budget) -> ReadDocument:
+    headers = {name: _decoded(value) for name, value in mail.headers.items()}
+    page = to_markdown(mail.page).strip() if mail.page else ""
+    is_fuller = len(page.split()) > 1.5 * len(mail.plain.split())
+    body = page if is_fuller else mail.plain.strip().replace("\r\n", "\n")
+    attached = [(visible_line(name, LONGEST_NAME), content) for name, content in mail.attachments[:MOST_PARTS]]
+    budget.uncounted += len(mail.attachments) - len(attached)
     head = [f"**{name}**: {value}" for name, value in headers.items() if value]
-    head += [f"**Attachments**: {_listed(names)}"] if names else []
-    info = {"Title": headers["Subject"] or "", "Author": headers["From"] or "", "Created": headers["Date"] or ""}
+    head += [f"**Attachments**: {_listed([name for name, _ in attached])}"] if attached else []
+    info = {"Title": headers["Subject"], "Author": headers["From"], "Created": headers["Date"]}
     document = ReadDocument([Block(line) for line in [*head, body] if line], info)
-    for one, name in zip(attachments, names, strict=True):
-        if one.file_bytes is not None:
-            _add_attachment(document, one.file_bytes, name, read_part, budget)
-        else:
+    document.warnings += mail.warnings
+    document.unread += mail.unread
+    for name, content in attached:
+        if isinstance(content, bytes):
+            _add_attachment(document, content, name, read_part, budget)
+        elif content is not None and budget.takes(name, 0):
+            _append(document, _outlook(content, read_part, budget), name)
+        elif content is None:
             budget.left_out.append(name)
     return document
