@@ -18,7 +18,7 @@ def compound_file(root: Folder) -> bytes:
         entries.append((name, 2, FREE, FREE, content if isinstance(content, bytes) else b""))
         if not isinstance(content, bytes):
             child = FREE
-            for part, value in reversed(content.items()):
+            for part, value in reversed(list(content.items())):
                 sibling, child = child, add(part, value)
                 entries[child] = (*entries[child][:2], sibling, *entries[child][3:])
             entries[place] = (name, 1 if place else 5, FREE, child, b"")

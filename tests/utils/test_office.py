@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from email.message import EmailMessage
 from html import escape
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -212,3 +214,36 @@ def test_every_format_is_tried() -> None:
         ".msg",
     }  # read as one of these; .msg is Outlook's
     assert MAKERS.keys() | also == OFFICE_EXTS
+
+
+def repeated_odf(kind: str, rows: int, columns: int, cell: str) -> bytes:
+    """A document of forty tables, each with one row and one cell that are repeated."""
+    names = ("office", "table", "text")
+    spaces = " ".join(f'xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in names)
+    table = (
+        f'<table:table table:name="Big"><table:table-row table:number-rows-repeated="{rows}">'
+        f'<table:table-cell table:number-columns-repeated="{columns}"><text:p>{cell}</text:p></table:table-cell>'
+        "</table:table-row></table:table>"
+    )
+    body = f"<office:body><office:{kind}>{table * 40}</office:{kind}></office:body>"
+    data = BytesIO()
+    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("content.xml", f"<office:document-content {spaces}>{body}</office:document-content>")
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.ods", repeated_odf("spreadsheet", 1_000, 1_000, "valve" * 50)),
+        ("b.ods", repeated_odf("spreadsheet", 1_000, 1, 'a<text:s text:c="99"/>b' * 50)),
+        ("c.odt", repeated_odf("text", 1_000, 1_000, "valve" * 50)),
+    ],
+)
+def test_repetitions_inside_each_other_are_cut_and_named(tmp_path: Path, name: str, data: bytes) -> None:
+    assert len(data) < 5_000
+    (tmp_path / name).write_bytes(data)
+    found = extract(tmp_path / name)
+    assert len(found.text) <= 1_000_000
+    assert any(f"{len(data):,} bytes" in line for line in found.lost)
+    assert all(start <= len(found.text) for start, _ in found.places)

@@ -29,7 +29,7 @@ from ragistry.utils.documents.word_processing import (
 )
 
 MOST_REPEATED = 100
-"""How often a repeated row or cell with text is written."""
+"""Repetitions of a cell with text, and cells of a row with its repetitions, that are written."""
 MOST_COLUMNS = 2_000
 MOST_BLANKS = 100
 
@@ -494,7 +494,8 @@ class _Reader:
             if tag == TABLE + "table-row":
                 row = self._row(child)
                 if any(row):
-                    for _ in range(_number(child.get(TABLE + "number-rows-repeated"), 1, MOST_REPEATED)):
+                    most = max(1, MOST_REPEATED // sum(map(bool, row)))
+                    for _ in range(_number(child.get(TABLE + "number-rows-repeated"), 1, most)):
                         yield row
             elif tag == TABLE + "title" or tag == TABLE + "desc":
                 continue

@@ -32,7 +32,7 @@ from ragistry.utils.documents.word_processing import is_page_number
 
 CONTENT = "content.xml"
 MOST_REPEATS = 1_000
-"""How often a row or cell with a value is repeated at most."""
+"""Repetitions of a cell with a value, and cells of a row with its repetitions, that are in the text."""
 
 _URN = "urn:oasis:names:tc:opendocument:xmlns:"
 _FIELDS = {"page-number", "page-count", "sheet-name", "date", "time"}
@@ -104,9 +104,10 @@ class _Reader:
         for row in _rows(table):
             repeats = _repeats(row, "number-rows-repeated")
             cells = list(self._row_cells(row, number, sheet.name, after))
-            for copy in range(min(repeats, MOST_REPEATS) if cells else 0):
+            copies = min(repeats, max(1, MOST_REPEATS // len(cells))) if cells else 0
+            for copy in range(copies):
                 sheet.cells += [cell._replace(row=number + copy) for cell in cells]
-            self.shortened = self.shortened or bool(cells and repeats > MOST_REPEATS)
+            self.shortened = self.shortened or bool(cells and repeats > copies)
             number += repeats
             if self.cells + len(sheet.cells) > MOST_CELLS:
                 raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
@@ -122,7 +123,7 @@ class _Reader:
                 "the text as formulas; open the file in its program and save it to store the values"
             )
         if self.shortened:
-            yield f"rows or cells that are repeated more than {MOST_REPEATS:,} times are in the text that often"
+            yield f"of rows or cells that are repeated, {MOST_REPEATS:,} cells are in the text"
 
     def _row_cells(self, row: etree._Element, number: int, sheet: str, after: list[Block]) -> Iterator[Cell]:
         column = 1

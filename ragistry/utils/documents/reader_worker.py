@@ -33,6 +33,8 @@ from ragistry.utils.documents.tex import read_tex
 OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
+MOST_EXPANDED, SMALLEST_BOUND = 200, 1_000_000
+"""Characters for each byte of a file that its text may have, and characters that any text may have."""
 _OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
 
 
@@ -96,7 +98,7 @@ def _draw(data: bytes, request: dict[str, Any]) -> None:
 
 def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if request["engine"] == OFFICE:
-        return _within_limits(_read_office(data, request), request)
+        return _within_limits(_bounded(_read_office(data, request), len(data)), request)
     if request["engine"] == TEX:
         return _within_limits(_read_tex(data), request)
     if request["engine"] == COMPARE:
@@ -136,6 +138,22 @@ def _read_tex(data: bytes) -> dict[str, Any]:
     decoded = decode(data)
     text, metadata = read_tex(decoded.text)
     return {"text": text, "metadata": metadata, "warning": decoded.warning}
+
+
+def _bounded(found: dict[str, Any], size: int) -> dict[str, Any]:
+    """Cut a text that is much longer than its file: repetitions inside each other make millions of a few bytes."""
+    text, most = found["text"], max(SMALLEST_BOUND, MOST_EXPANDED * size)
+    if len(text) <= most:
+        return found
+    end = text.rfind("\n", most // 2, most) + 1 or most
+    places = [(start, place) for start, place in found["places"] if start < end]
+    last = places[-1][1] if places else {}
+    where = next((f", beginning in {last[name]!r}" for name in ("part", "sheet", "chapter", "page") if name in last), "")
+    cut = (
+        f"{len(text) - end:,} of {len(text):,} characters from a file of {size:,} bytes are left out{where}"
+    )
+    unread = [*found["unread"], f"{cut}; they repeat others: save what you need without repetitions"]
+    return found | {"text": text[:end].rstrip(), "places": places, "unread": unread}
 
 
 def _within_limits(found: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
