@@ -45,7 +45,8 @@ def planted() -> Iterator[Planted]:
     for kind, make in test_docx.KINDS.items():
         yield Planted(".docx", kind, make)
     for kind, make in test_odf.KINDS.items():
-        yield Planted(".odp" if "slides" in kind else ".odt", kind, make)
+        slides = "slides" in kind
+        yield Planted(".odp" if slides else ".odt", kind, make, planted_files.page if slides else None)
     for kind, put in test_pptx.KINDS.items():
         yield Planted(".pptx", kind, partial(_slides, put), planted_files.page)
     for kind in test_sheets.KINDS:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ragistry.errors import ExtractionError
 from ragistry.types import Document
 from ragistry.utils.chunker import chunk_document
+from ragistry.utils.documents.extract import extract
 from ragistry.utils.places import place_at
 from tests.utils.planted_files import PLANTED, Planted
 
@@ -25,3 +27,17 @@ def test_planted_phrases_are_read_at_their_places(tmp_path: Path, planted: Plant
         if planted.place is not None:
             named = [place_at(Document(chunk.text, chunk.metadata, 1.0), at.start()) for chunk, at in found]
             assert any(one | planted.place(number) == one for one in named), (phrase, named)
+
+
+@pytest.mark.parametrize("planted", PLANTED[::3], ids=lambda one: f"{one.suffix} {one.kind}")
+def test_message_about_a_damaged_file_names_no_error_of_python(tmp_path: Path, planted: Planted) -> None:
+    whole = planted.make()
+    path = tmp_path / f"planted{planted.suffix}"
+    for part in range(8):
+        at = len(whole) * part // 8
+        path.write_bytes(whole[:at] + whole[at + 30 :])
+        try:
+            said = " ".join(extract(path).warnings)
+        except ExtractionError as error:
+            said = str(error)
+        assert not re.search(r"[A-Z]\w*Error", said), said

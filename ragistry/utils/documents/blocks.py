@@ -75,6 +75,13 @@ class ReadDocument:
     unread: list[str] = field(default_factory=list)
 
 
+def reason_of(error: BaseException) -> str:
+    """Return what an error says about a file. An error of Python itself says something about the code of a reader."""
+    if type(error).__module__ == "builtins" or not str(error).strip():
+        return "a part of it is not as its format demands"
+    return " ".join(str(error).split())[:200]
+
+
 def words_of(text: str) -> Counter[str]:
     """Count the words of a text, without case and punctuation, to compare what a file holds with what was read."""
     return Counter(_WORD.findall(text.casefold()))

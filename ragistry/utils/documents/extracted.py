@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragistry.errors import ConfigError, ExtractionError, RagistryError
-from ragistry.utils.documents.blocks import Place
+from ragistry.utils.documents.blocks import Place, reason_of
 
 FEW = 0.05
 """Share of the words or characters of a document above which missing ones are reported."""
@@ -98,7 +98,7 @@ def reader_errors(name: str) -> Iterator[None]:
     except (RagistryError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        reason = "it needs too much memory" if isinstance(error, MemoryError) else reason_of(error)
         raise ExtractionError(
-            f"{name!r} cannot be read ({reason}); it may be damaged: open it in its program and save it again"
+            f"{name!r} cannot be read ({reason}); open it in its program and save it again"
         ) from error

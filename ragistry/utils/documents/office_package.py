@@ -104,7 +104,7 @@ class Package:
             return self._zip.read(info)
         except RuntimeError as error:
             raise UnreadableFileError("is encrypted; remove its password in the program that made it") from error
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError):
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
             self._damage(name)
             return b""
 

@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ragistry.utils.documents import pdf_reader
-from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of
+from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of, reason_of
 from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import read_at_most
 from ragistry.utils.documents.pdf_engines import ENGINES
@@ -80,11 +80,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return _needs_memory(request)
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        if _OUT_OF_MEMORY in reason:
+        if _OUT_OF_MEMORY in str(error):
             return _needs_memory(request)
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
-        return {"error": f"cannot be read ({reason[:200]}); {remedy}", "spoiled": True}
+        return {"error": f"cannot be read ({reason_of(error)}); {remedy}", "spoiled": True}
 
 
 def _draw(data: bytes, request: dict[str, Any]) -> None:
@@ -148,10 +147,10 @@ def _bounded(found: dict[str, Any], size: int) -> dict[str, Any]:
     end = text.rfind("\n", most // 2, most) + 1 or most
     places = [(start, place) for start, place in found["places"] if start < end]
     last = places[-1][1] if places else {}
-    where = next((f", beginning in {last[name]!r}" for name in ("part", "sheet", "chapter", "page") if name in last), "")
-    cut = (
-        f"{len(text) - end:,} of {len(text):,} characters from a file of {size:,} bytes are left out{where}"
+    where = next(
+        (f", beginning in {last[name]!r}" for name in ("part", "sheet", "chapter", "page") if name in last), ""
     )
+    cut = f"{len(text) - end:,} of {len(text):,} characters from a file of {size:,} bytes are left out{where}"
     unread = [*found["unread"], f"{cut}; they repeat others: save what you need without repetitions"]
     return found | {"text": text[:end].rstrip(), "places": places, "unread": unread}
 
