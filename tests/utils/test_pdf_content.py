@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import textwrap
 import time
+import zlib
 from pathlib import Path
 
 import pytest
 from fpdf.fonts import CORE_FONTS_CHARWIDTHS
 
+from ragistry.errors import ExtractionError
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits
 from ragistry.utils.documents.pdf import compare_engines
 from ragistry.utils.documents.pdf_engines import Spot
 from ragistry.utils.documents.pdf_glyphs import MISSING, restore
 from ragistry.utils.documents.pdf_pages import without_running_heads
+from tests.messages import refused
 from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, content, page, raw_pdf, stream
 
 ENGINES = ["pypdfium2", "pypdf"]
@@ -201,6 +204,13 @@ def test_lines_drawn_across_columns_are_read_column_by_column(
 def test_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
     found = read(tmp_path, columns([list(side) for side in zip(*TABLE, strict=True)], (72, 300), 0, as_one=False)).text
     assert found.split("\n") == [" ".join(row) for row in TABLE]
+
+
+def test_pages_that_repeat_one_text_are_refused(tmp_path: Path) -> None:
+    pages = b"<< /Type /Pages /Kids [%s] /Count 60 >>" % (b"3 0 R " * 60)
+    packed = stream(zlib.compress(b"BT /F1 1 Tf 9 720 Td (%s) Tj ET" % (b"valve " * 4_000)), b"/Filter /FlateDecode")
+    with refused(ExtractionError, "a.pdf"):
+        read(tmp_path, raw_pdf(CATALOG, pages, page(), packed, FONT))
 
 
 SENTENCE = "The valve is open and the pump of the second circuit starts"

@@ -75,6 +75,11 @@ class ReadDocument:
     unread: list[str] = field(default_factory=list)
 
 
+def longest_text(size: int) -> int:
+    """Return how many characters a text may have: repetitions in each other make millions of a few bytes."""
+    return max(1_000_000, 200 * size)
+
+
 def reason_of(error: BaseException) -> str:
     """Return what an error says about a file. An error of Python itself says something about the code of a reader."""
     if type(error).__module__ == "builtins" or not str(error).strip():

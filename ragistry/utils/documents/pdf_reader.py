@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ragistry.utils.documents.blocks import UnreadableFileError, words_of
+from ragistry.utils.documents.blocks import UnreadableFileError, longest_text, words_of
 from ragistry.utils.documents.pdf_engines import ENGINES, Page, Pdf, look, rejoin
 from ragistry.utils.documents.pdf_forms import Field, lines_of, read_fields
 from ragistry.utils.documents.pdf_glyphs import MISSING, restore
 from ragistry.utils.documents.pdf_pages import clean, without_running_heads
 from ragistry.utils.documents.pdf_signs import faults, is_better, only_in
+from ragistry.utils.wording import numbered
 
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
 _WORD_WITH_MISSING = re.compile(rf"[^\W_]+{MISSING}|{MISSING}[^\W_]")
@@ -54,7 +55,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
         raise UnreadableFileError(
             f"has {pdf.pages:,} pages, more than the limit of {request['pages']:,}; split it or raise limits.pages"
         )
-    pages, unreadable, unmapped = _pages(pdf, request["characters"])
+    pages, unreadable, unmapped = _pages(pdf, request["characters"], len(data))
     if engine == "pypdfium2":
         annotated = pdf
     else:
@@ -88,7 +89,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pages(pdf: Pdf, most: int) -> tuple[list[Page], list[int], int]:
+def _pages(pdf: Pdf, most: int, size: int) -> tuple[list[Page], list[int], int]:
     """Return the pages, those of them that are unreadable, and the number of characters that fonts do not map."""
     pages, unreadable, characters, unmapped = [], [], 0, 0
     for index in range(pdf.pages):
@@ -98,6 +99,11 @@ def _pages(pdf: Pdf, most: int) -> tuple[list[Page], list[int], int]:
             page = Page("", {}, [])
         characters += len(page.text)
         _check_characters(characters, most)
+        if characters > longest_text(size):
+            raise UnreadableFileError(
+                f"draws its text again and again: {characters:,} characters on {numbered(index + 1, 'page[|s]')} from "
+                f"{size:,} bytes; print it as a new PDF"
+            )
         unmapped += len(_UNMAPPED.findall(page.text))
         pages.append(page)
     return pages, unreadable, unmapped

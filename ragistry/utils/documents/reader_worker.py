@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from ragistry.utils.documents import pdf_reader
-from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of, reason_of
+from ragistry.utils.documents.blocks import ReadDocument, UnreadableFileError, answer_of, longest_text, reason_of
 from ragistry.utils.documents.encoding import UndecodableError, decode
 from ragistry.utils.documents.extracted import read_at_most
 from ragistry.utils.documents.pdf_engines import ENGINES
@@ -33,8 +33,6 @@ from ragistry.utils.documents.tex import read_tex
 OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
-MOST_EXPANDED, SMALLEST_BOUND = 200, 1_000_000
-"""Characters for each byte of a file that its text may have, and characters that any text may have."""
 _OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
 
 
@@ -140,8 +138,8 @@ def _read_tex(data: bytes) -> dict[str, Any]:
 
 
 def _bounded(found: dict[str, Any], size: int) -> dict[str, Any]:
-    """Cut a text that is much longer than its file: repetitions inside each other make millions of a few bytes."""
-    text, most = found["text"], max(SMALLEST_BOUND, MOST_EXPANDED * size)
+    """Cut a text that is much longer than its file."""
+    text, most = found["text"], longest_text(size)
     if len(text) <= most:
         return found
     end = text.rfind("\n", most // 2, most) + 1 or most
