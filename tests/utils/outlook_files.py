@@ -62,8 +62,11 @@ def outlook_folder(
 ) -> Folder:
     """Properties: bytes are texts of 8 bits, the HTML body is binary, text is UTF-16."""
     entries = b"".join(struct.pack("<HHLQ", 0x0003, tag, 0, value) for tag, value in numbers.items())
-    folder: dict[str, bytes | Folder] = {"__properties_version1.0": bytes(header) + entries}
+    streams: dict[str, bytes | Folder] = {}
     for tag, value in texts.items():
-        kind = "001F" if isinstance(value, str) else "0102" if tag in (0x1013, 0x3701, 0x1009) else "001E"
-        folder[f"__substg1.0_{tag:04X}{kind}"] = value.encode("utf-16-le") if isinstance(value, str) else value
+        kind = 0x1F if isinstance(value, str) else 0x102 if tag in (0x1013, 0x3701, 0x1009) else 0x1E
+        data = value.encode("utf-16-le") if isinstance(value, str) else value
+        entries += struct.pack("<HHLQ", kind, tag, 0, len(data))
+        streams[f"__substg1.0_{tag:04X}{kind:04X}"] = data
+    folder: dict[str, bytes | Folder] = {"__properties_version1.0": bytes(header) + entries, **streams}
     return folder | {f"__{name}_version1.0_#00000000": part for name, part in parts.items()}
