@@ -206,6 +206,20 @@ def test_existing_file_outside_the_listing_does_not_vanish(
     assert library.list_sources("notes") == ["hidden.txt", "notes.yaml", "sub/rain.txt", "tea.txt"]
 
 
+@pytest.mark.parametrize("door", ["folder above", "new folder"])
+def test_a_file_that_a_folder_of_its_name_replaced_vanishes(library: DocumentService, above: Path, door: str) -> None:
+    library.ingest_folder(above, "notes")
+    (above / "tea.txt").unlink()
+    (above / "tea.txt").mkdir()
+    (above / "tea.txt" / "green.txt").write_text("Green tea")
+    path = above if door == "folder above" else above / "tea.txt"
+    added = "tea.txt/green.txt" if door == "folder above" else "green.txt"
+    report = library.ingest_folder(path, "notes")
+    assert (report.added, report.vanished, report.failed) == ([added], ["tea.txt"], [])
+    assert library.ingest_folder(path, "notes", prune=True).deleted == ["tea.txt"]
+    assert library.list_sources("notes") == sorted([added, "sub/rain.txt"])
+
+
 def test_a_link_to_a_file_vanishes_with_both(library: DocumentService, above: Path) -> None:
     (above / "also.txt").symlink_to(above / "tea.txt")
     library.ingest_folder(above, "notes")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
+from stat import S_ISDIR
 
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import SHOWN, Listing
@@ -56,17 +57,16 @@ def absence(path: str) -> str:
     """Explain why a path cannot be reached now.
 
     Returns:
-        The reason; empty for URLs, and for an existing file, folder or member of a zip file.
+        The reason; empty for URLs, and for an existing file or member of a zip file.
     """
     if is_url(path):
         return ""
     try:
-        Path(path).stat()
+        return "is a folder now" if S_ISDIR(Path(path).stat().st_mode) else ""
     except (FileNotFoundError, NotADirectoryError):
         return "" if is_member(path) else "does not exist now"
     except (OSError, ValueError) as error:
         return f"cannot be reached now ({getattr(error, 'strerror', None) or error})"
-    return ""
 
 
 def is_same_file(one: str, other: str) -> bool:
@@ -156,6 +156,8 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
 
     def was_here(info: SourceInfo) -> bool:
         path = info.source_path
+        if path + os.sep == start:
+            return True  # the folder has replaced a file of its name
         if path and path in (start + info.source_file, follow_links and os.path.realpath(start + info.source_file)):
             return True
         hidden = f"{os.sep}." in path[len(start) - 1 :]
@@ -178,17 +180,17 @@ def _may_come_back(path: str, root: Path) -> bool:
 
 
 def _is_gone(path: str) -> bool:
-    """Return whether the path does not exist, not even as a broken link.
+    """Return whether the path does not exist, not even as a broken link, or is a folder now.
 
     A path that cannot be read is not gone.
     """
     try:
         os.lstat(path)
+        return Path(path).is_dir()
     except (FileNotFoundError, NotADirectoryError):
         return not is_member(path)
     except (OSError, ValueError):
         return False
-    return False
 
 
 def emptied(folder: str | Path, collection: str, gone: Sequence[str]) -> SourceError:
