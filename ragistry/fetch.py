@@ -17,7 +17,8 @@ from ragistry import __version__
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.transport import limited_client, limits, read_body
 from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
+from ragistry.utils.documents.text_files import SAMPLE, is_text
 from ragistry.utils.urls import public_url
 
 AGENT = "ragistry"
@@ -201,7 +202,9 @@ def _page(url: str, answer: _Answer) -> Page:
     kind = kind.strip().lower()
     suffix, named = SUFFIXES.get(kind, ""), PurePosixPath(answer.url.path).suffix.lower()
     if not suffix and (kind in ("", "application/octet-stream") or kind.startswith("text/")):
-        suffix = named if named in SUPPORTED_FORMATS else ".txt" if kind.startswith("text/") else ""
+        sample = answer.data[:SAMPLE]
+        is_plain = kind.startswith("text/") or (sample and named not in UNREAD_FORMATS and is_text(sample))
+        suffix = named if named in SUPPORTED_FORMATS else ".txt" if is_plain else ""
     if not suffix:
         content = f"the content type {kind!r}" if kind else "no content type"
         raise UnsupportedFormatError(

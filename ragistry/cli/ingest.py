@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,8 @@ from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, print_sources
 from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
-from ragistry.library.ingest.report import report_as_mapping
+from ragistry.library.ingest.methods import ProgressObserver
+from ragistry.library.ingest.report import left_out_line, report_as_mapping
 from ragistry.utils.custom_metadata import parse_assignments
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numbered
@@ -31,6 +32,7 @@ from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numb
 if TYPE_CHECKING:
     from ragistry.library.ingest.report import IngestReport
     from ragistry.protocols import Engine
+    from ragistry.types import Progress
     from ragistry.workspace import Workspace
 
 
@@ -67,6 +69,12 @@ def ingest(
     ] = False,
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow links that lead out of an ingested folder.")
+    ] = False,
+    all_text: Annotated[
+        bool,
+        typer.Option(
+            "--all-text", help="Read keys, lock files, minified and encoded text of folders too, of any size."
+        ),
     ] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a source of the same name that came from another file.")
@@ -118,7 +126,7 @@ def ingest(
         raise FlagsError("give exactly one of paths, --list and --delete FILE")
     for action in ("listing", "delete"):
         refuse_together(
-            context, action, "create", "prune", "follow_links", "replace", "engine", "ray_address", "name",
+            context, action, "create", "prune", "follow_links", "all_text", "replace", "engine", "ray_address", "name",
             "allow_private", "watch", "meta",
         )  # fmt: skip
     refuse_together(context, "watch", "as_json")
@@ -128,20 +136,20 @@ def ingest(
     with open_workspace(workspace, existing=not paths) as opened:
         if paths:
             sources: list[Any] = list(paths)  # URLs and `-` among them
-            _check_folders(sources, prune=prune, follow_links=follow_links, watch=watch)
+            _check_folders(sources, prune=prune, follow_links=follow_links, all_text=all_text, watch=watch)
             given = _with_input(sources, name, opened)
             changes = changes_in(paths) if watch else iter([set[str]()])
             next(changes)  # changes are recorded from here on, also while the first files are read
-            options: dict[str, Any] = {"follow_links": follow_links, "replace": replace, "allow_private": allow_private}
-            options["metadata"] = parse_assignments(meta or ())
+            options: dict[str, Any] = {"follow_links": follow_links, "all_text": all_text, "replace": replace}
+            options |= {"allow_private": allow_private, "metadata": parse_assignments(meta or ())}
             with _ended_in_order():
                 with opened_engine(engine, ray_address) as workers:
-                    into, report = _ingest(opened, given, collection, create, as_json, workers, **options)
+                    into, report, told = _ingest(opened, given, collection, create, as_json, workers, **options)
                 try:
                     if prune:
                         _prune(opened, report, into, yes)
                 finally:  # the ingested sources stay, whatever the answer
-                    _tell(report, into, as_json, prune=prune)
+                    _tell(report, into, as_json, prune=prune, told=told)
                 if watch:
                     _follow(opened, paths, into, report, changes, prune=prune, **options)
                     return
@@ -180,17 +188,31 @@ def _ingest(
     as_json: bool,
     engine: Engine | None,
     **options: Any,
-) -> tuple[str, IngestReport]:
-    name, is_new = _collection(opened, paths, collection, create)
+) -> tuple[str, IngestReport, int]:
+    name, is_new = _collection(opened, paths, collection, create, all_text=options["all_text"])
     report = None
     try:
         with progress_bar(not as_json) as progress:
-            report = opened.library.ingest_paths(paths, name, **options, progress=progress, engine=engine)
+            observer = _EarlyWarnings(progress, as_json)
+            report = opened.library.ingest_paths(paths, name, **options, observer=observer, engine=engine)
     finally:
         # A collection that was created for these files is deleted if none was ingested.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):
             opened.library.delete_collection(name)
-    return name, report
+    return name, report, observer.told
+
+
+class _EarlyWarnings(ProgressObserver):
+    """Prints the warnings that are known before the first source is read; ``told`` is their number."""
+
+    def __init__(self, progress: Progress | None, quiet: bool) -> None:
+        super().__init__(progress)
+        self.quiet, self.told = quiet, 0
+
+    def planned(self, report: IngestReport) -> None:
+        self.told = len(report.warnings)
+        if not self.quiet:
+            _print_warnings(report.warnings)
 
 
 def _follow(
@@ -230,15 +252,19 @@ def _gone(report: IngestReport) -> list[str]:
     return [name for name in dict.fromkeys(report.vanished) if name not in left]
 
 
-def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool) -> None:
+def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool, told: int = 0) -> None:
+    """Print a report, without its first ``told`` warnings."""
     if as_json:
         print_json(report_as_mapping(report, collection))
     else:
+        _print_warnings(report.warnings[told:])
         _print(report, collection, prune=prune)
     sys.stdout.flush()  # a watch continues
 
 
-def _collection(opened: Workspace, paths: list[Any], name: str | None, create: str | None) -> tuple[str, bool]:
+def _collection(
+    opened: Workspace, paths: list[Any], name: str | None, create: str | None, *, all_text: bool
+) -> tuple[str, bool]:
     """Return the collection, and whether it was created.
 
     It is created with --create, as the first of the workspace, or if the person at the terminal agrees.
@@ -249,7 +275,7 @@ def _collection(opened: Workspace, paths: list[Any], name: str | None, create: s
             raise CollectionNotFoundError(f"choose a collection with --collection NAME{_known(opened)}")
         return known[0], False
     if name not in known:
-        _check_paths(paths)
+        _check_paths(paths, all_text=all_text)
         if create is None and known:
             name = _asked(name, known, paths)
             if name in known:
@@ -293,13 +319,14 @@ def _known(opened: Workspace) -> str:
     return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
-def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, watch: bool) -> None:
+def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, all_text: bool, watch: bool) -> None:
     """Refuse options of folders if only files are given, as when a shell expands ``folder/*``."""
     from ragistry.library.ingest.folder import is_folder
     from ragistry.library.ingest.folder_sync import absence
 
     others = [path for path in paths if isinstance(path, str) or not (absence(str(path)) or is_folder(path))]
-    option = "--prune" if prune else "--follow-links" if follow_links else None
+    given = {"--prune": prune, "--follow-links": follow_links, "--all-text": all_text}
+    option = next((name for name, value in given.items() if value), None)
     if option is not None and len(others) == len(paths):
         raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
     others += [path for path in paths if isinstance(path, Path) and path.is_file()]
@@ -327,7 +354,7 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
     return [*(path for path in paths if path != STDIN), SourceBytes(data, name)]
 
 
-def _check_paths(paths: list[Any]) -> None:
+def _check_paths(paths: list[Any], *, all_text: bool) -> None:
     """Refuse paths without a readable file, before a collection is created for them."""
     from ragistry.library.ingest.folder import check_path, list_folder, nothing_readable
 
@@ -338,7 +365,7 @@ def _check_paths(paths: list[Any]) -> None:
     for path in paths:
         if not isinstance(path, Path) or path.is_file():
             return
-        listing = list_folder(path)
+        listing = list_folder(path, all_text=all_text)
         # The targets of links are not listed: they may be large or unwanted.
         if listing.files or listing.links or listing.failed or listing.special:
             return
@@ -346,9 +373,14 @@ def _check_paths(paths: list[Any]) -> None:
         raise nothing_readable(listing)
 
 
-def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
-    for warning in report.warnings:
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
         error_line(warning, label="warning")
+
+
+def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
+    if line := left_out_line(report):
+        error_line(line, label="left out")
     for failure in report.failed:
         error_line(failure.error, label="failed")
     gone = _gone(report)

@@ -48,7 +48,7 @@ def follow(
     includes the failed ones.
     """
     total, left = first, set[str]()
-    said, gone = {*first.warnings}, {*first.vanished}
+    said, gone, left_out = {*first.warnings}, {*first.vanished}, first.left_out
     try:
         for changed in changes:
             left |= changed
@@ -64,6 +64,7 @@ def follow(
             report.warnings = [line for line in report.warnings if line not in said]
             report.vanished, gone = [name for name in report.vanished if name not in gone], {*report.vanished}
             said.update(report.warnings)
+            left_out, report.left_out = report.left_out, {} if report.left_out == left_out else report.left_out
             if report.added or report.updated or report.deleted or report.failed or report.warnings or report.vanished:
                 tell(report)
     except KeyboardInterrupt:

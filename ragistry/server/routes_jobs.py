@@ -25,6 +25,7 @@ from ragistry.server.schemas import (
 )
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
 from ragistry.utils.custom_metadata import checked_metadata, date_text, parse_json
+from ragistry.utils.documents.formats import suffix_of
 
 router = new_router()
 NAME_LENGTH = 1_000
@@ -46,7 +47,7 @@ def source_name(name: str) -> str:
 
 def _suffix(name: str) -> str:
     """Return the suffix, which determines the format; empty if it is not valid."""
-    suffix = PurePosixPath(name).suffix.lower()
+    suffix = suffix_of(name)
     return suffix if re.fullmatch(r"\.[a-z0-9]{1,15}", suffix) else ""
 
 

@@ -307,6 +307,7 @@ class IngestReportModel(BaseModel):
     vanished: list[str]
     warnings: list[str]
     unread: dict[str, int]
+    left_out: dict[str, int]
     chunks: int
     embedded: int
 

@@ -18,7 +18,7 @@ from ragistry.utils.breadcrumb import KEY as BREADCRUMB
 from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
 from ragistry.utils.documents.extract import extract
 from ragistry.utils.documents.extracted import Extracted
-from ragistry.utils.documents.formats import MARKDOWN_EXTS, TEXT_EXTS
+from ragistry.utils.documents.formats import MARKDOWN_EXTS, suffix_of
 from ragistry.utils.documents.markdown import Outline, Section, outline
 from ragistry.utils.places import KEYS, PLACES, Place, places_metadata
 from ragistry.utils.table_headers import Table, delimited_table, header_at, markdown_tables
@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 Room = Callable[[Sequence[Chunk]], Sequence[int]]
 """Maximum number of characters of the pieces of each chunk; the length of its text if it fits."""
 
-_LINE_EXTS = TEXT_EXTS - MARKDOWN_EXTS - {".txt"}
-"""Files that consist of lines instead of sentences: code, configuration, tables."""
+_PROSE_EXTS = MARKDOWN_EXTS | {"", ".txt", ".text", ".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile"}
+"""Text of sentences. Other text consists of lines: code, configuration, tables, logs."""
 _PAGE_NUMBER = re.compile(r"\n\s*[-\u2013]?\s*(?:\d{1,5}|[ivxlc]{1,8})\s*[-\u2013]?\Z")
 _DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 
@@ -293,7 +293,7 @@ def _append(spans: list[Span], span: Span) -> None:
 
 
 def _whole(extracted: Extracted) -> Region:
-    lines = extracted.format == "text" and Path(extracted.source).suffix.lower() in _LINE_EXTS
+    lines = extracted.format == "text" and suffix_of(extracted.source) not in _PROSE_EXTS
     return Region(0, len(extracted.text), lines=lines)
 
 
@@ -301,7 +301,7 @@ def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[Tab
     """Return the tables whose header rows are repeated, in order."""
     if sketch:
         return [one for one in markdown_tables(extracted.text, size) if not sketch.has_code(one.start, one.start + 1)]
-    suffix = Path(extracted.source).suffix.lower()
+    suffix = suffix_of(extracted.source)
     return delimited_table(extracted.text, _DELIMITERS[suffix], size) if suffix in _DELIMITERS else []
 
 

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from ragistry.errors import RagistryError, SourceNotFoundError
 from ragistry.types import Document
 from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.formats import TEXT_EXTS
+from ragistry.utils.documents.formats import CONVERTED, OFFICE_EXTS, TEX_EXTS
 from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.web.app_state import AppState
 
@@ -107,7 +107,7 @@ def _send(path: Path) -> Response:
     suffix = path.suffix.lower()
     if suffix == ".pdf":
         kind, shown, headers = "application/pdf", "inline", {}
-    elif suffix in TEXT_EXTS:
+    elif suffix not in OFFICE_EXTS | TEX_EXTS | CONVERTED.keys():
         kind, shown, headers = "text/plain; charset=utf-8", "inline", NOTHING_RUNS
     else:
         kind, shown, headers = "application/octet-stream", "attachment", NOTHING_RUNS

@@ -12,7 +12,7 @@ from ragistry.errors import SourceError
 from ragistry.http.jobs import Job, JobRunner, State, error_text
 from ragistry.library.ingest.folder import is_folder
 from ragistry.library.ingest.methods import IngestObserver
-from ragistry.library.ingest.report import Failure, IngestReport
+from ragistry.library.ingest.report import Failure, IngestReport, left_out_line
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.service import DocumentService
 from ragistry.utils.chunker import chunk_extracted
@@ -94,6 +94,10 @@ class _JobProgress(IngestObserver):
         self._before = self._here = self._embedded = 0
         self._read = self._sources = 0
         self._record("reading", 0.0)
+
+    def planned(self, report: IngestReport) -> None:
+        if self._job.paths[self._job.done].is_dir():
+            self._job.failures = list(dict.fromkeys([*self._job.failures, *report.warnings]))
 
     def progress(self, name: str, done: int, total: int) -> None:
         self.check()
@@ -252,7 +256,9 @@ def _other_messages(job: IngestJob, path: Path, report: IngestReport) -> list[st
     errors = [failure.error for failure in report.failed]
     if job.has_lines and not (report.added or report.updated or report.skipped):
         errors = errors[1:]  # the line has the first one
-    return [_with_name(line, path) for line in (*errors, *report.warnings)]
+    line = left_out_line(report)
+    left_out = [f"left out of {path.name}: {line}"] if line else []
+    return [*(_with_name(line, path) for line in (*errors, *report.warnings)), *left_out]
 
 
 def _refused_count(job: IngestJob) -> str:

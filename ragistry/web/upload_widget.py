@@ -9,9 +9,6 @@ from typing import NamedTuple
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
-from ragistry.library.ingest.zip_folder import ZIP
-from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
-from ragistry.utils.documents.old_formats import converter
 from ragistry.utils.wording import numbered
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
 from ragistry.web.error_list import ErrorList, attempt
@@ -44,7 +41,7 @@ def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> N
     """Show an area to drop or choose files. Files that are refused at once are listed for ``collection``."""
 
     def refuse(event: events.GenericEventArguments) -> None:
-        refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
+        refused = [(name, _refusal(limit, size)) for limit, name, size in event.args]
         state.jobs.add(collection, [], _label([name for name, _ in refused]), refused=refused)
 
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
@@ -62,9 +59,7 @@ def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> N
             on_multi_upload=upload,
         )
         # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
-        uploader.classes("rg-hidden").props["accept"] = ",".join(
-            (*SUPPORTED_FORMATS, *(CONVERTED if converter() else ()), ZIP)
-        )
+        uploader.classes("rg-hidden")
         # Unique field names: of several fields with one name, the server sees only the last.
         uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
         uploader.on(
@@ -106,11 +101,8 @@ def _label(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
 
 
-def _refusal(limit: str, name: str, size: int) -> str:
+def _refusal(limit: str, size: int) -> str:
     """Describe the limit that a file exceeds, and the remedy."""
-    if limit == "accept":
-        suffix = PurePosixPath(name).suffix
-        return f"{suffix or 'a file without a suffix'} is not a supported format"
     if limit == "max-file-size":
         most = f"the limit for a file is {UPLOAD_MEGABYTES} MB"
         return f"it has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
@@ -157,7 +149,7 @@ async def _queue_uploads(
             if name in known and not replace:
                 raise SourceError("a file of this name is already in this collection; tick Replace, or rename the file")
             if file.size() > UPLOAD_MEGABYTES * 1_000_000:
-                raise SourceError(_refusal("max-file-size", name, file.size()))
+                raise SourceError(_refusal("max-file-size", file.size()))
             # In a new folder: the existing source needs its file until the new file is known to be readable.
             kept.append(await state.uploads.keep(name, file.save))
         except SourceError as error:

@@ -55,7 +55,7 @@ def test_standard_input_is_a_source_with_the_given_name(ragistry: Run, monkeypat
     typed("# Tea\n\nSteep it twice.")
     assert ragistry(*words, "--name", "tea.md", "--json").json["updated"] == ["tea.md"]
     typed("Tea.")
-    check_message(ragistry(*words, "--name", "tea.foo").err, "'tea.foo'", "'.foo'")
+    check_message(ragistry(*words, "--name", "tea.pages").err, "'tea.pages'", "'.pages'")
 
 
 def test_archive_with_a_file_that_is_not_read_has_exit_code_3(ragistry: Run, tmp_path: Path) -> None:

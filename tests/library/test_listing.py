@@ -10,10 +10,10 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.ingest.folder import UNREAD_FORMATS, list_folder
+from ragistry.library.ingest.folder import list_folder
 from ragistry.library.service import DocumentService
 from ragistry.utils.documents import old_formats
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
+from ragistry.utils.documents.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
 from tests.conftest import Corpus
 from tests.library.conftest import deny, stored
 from tests.messages import check_message, refused
@@ -140,7 +140,7 @@ def test_the_files_of_a_store_in_the_folder_are_left_out(folder: Path) -> None:
 
 def test_a_file_with_the_name_of_our_database_hides_nothing(corpus: Corpus) -> None:
     folder = corpus({"a.txt": "Tea", "evaluation/report.txt": "Rain", "store.db": "of another program"})
-    assert names(folder) == ["a.txt", "evaluation/report.txt"]
+    assert names(folder) == ["a.txt", "evaluation/report.txt", "store.db"]
 
 
 def test_files_of_unread_formats_are_counted_in_one_warning(
@@ -159,20 +159,11 @@ def test_files_of_unread_formats_are_counted_in_one_warning(
     assert UNREAD_FORMATS.isdisjoint(SUPPORTED_FORMATS)
 
 
-def test_pictures_hidden_files_and_a_store_cause_no_warning(library: DocumentService, corpus: Corpus) -> None:
-    quiet = (
-        "logo.png",
-        "style.css",
-        "song.mp3",
-        "LICENSE",
-        ".hidden.docx",
-        ".drafts/a.docx",
-        "~$tea.docx",
-        "~$tea.doc",
-    )
+def test_hidden_files_and_a_store_cause_no_warning(library: DocumentService, corpus: Corpus) -> None:
+    quiet = (".hidden.docx", ".netrc", ".drafts/a.docx", "~$tea.docx", "~$tea.doc")
     kept = ("store.db", "lock", "repositories/page.html")
     report = library.ingest_folder(corpus(dict.fromkeys(("tea.md", *quiet, *kept), "Tea")), "notes")
-    assert (report.added, report.warnings) == (["tea.md"], [])
+    assert (report.added, report.warnings, report.left_out) == (["tea.md"], [], {})
 
 
 # Which sources vanished with their files

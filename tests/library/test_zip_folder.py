@@ -31,7 +31,7 @@ MEMBERS = {
     "__MACOSX/guide/._tea.md": "junk",
     "guide/.hidden.md": "junk",
     "guide/old.pages": "junk",
-    "picture.png": b"junk",
+    "picture.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
 }
 
 
@@ -39,7 +39,7 @@ def test_each_member_is_a_source_that_follows_its_zip_file(workspace: Workspace,
     library, path = workspace.library, packed(tmp_path / "notes.zip", MEMBERS)
     report = library.ingest_paths([path], "notes")
     assert (report.added, report.failed) == (["notes.zip/guide/report.pdf", "notes.zip/guide/tea.md"], [])
-    assert (report.unread, len(report.warnings)) == ({".pages": 1}, 1)
+    assert (report.unread, report.left_out, len(report.warnings)) == ({".pages": 1}, {".png": 1}, 1)
     found = workspace.search("how long to steep green tea", technique="bm25").documents[0]
     assert found.metadata["source"] == f"{path}/guide/tea.md"
     assert library.ingest_paths([path], "notes").skipped == report.added

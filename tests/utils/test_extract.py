@@ -132,10 +132,10 @@ def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
     assert extract_text(tmp_path / "link.txt") == "text"
 
 
-@pytest.mark.parametrize(("name", "what"), [("a.pages", r"the suffix '\.pages'"), ("Makefile", "no suffix")])
+@pytest.mark.parametrize(("name", "what"), [("a.pages", r"the suffix '\.pages'"), ("tool", "no suffix")])
 def test_an_unknown_suffix_lists_the_formats(tmp_path: Path, name: str, what: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=what) as refused:
-        extract(written(tmp_path / name, "x"))
+        extract(written(tmp_path / name, b"\x7fELF\x02\x01\x01" + bytes(9)))
     assert " ".join(SUPPORTED_FORMATS) in str(refused.value)
 
 
@@ -225,6 +225,7 @@ def test_an_image_has_no_text(tmp_path: Path) -> None:
         extract_text(written(tmp_path / "photo.png", SMALLEST_PNG))
 
 
-def test_an_attachment_of_unknown_kind_lists_images_too(tmp_path: Path) -> None:
+def test_an_attachment_of_unknown_kind_is_refused_unless_it_is_text(tmp_path: Path) -> None:
     with refused(UnsupportedFormatError):
-        extract_for_attachment(written(tmp_path / "a.exe", "x"))
+        extract_for_attachment(written(tmp_path / "a.exe", b"MZ\x90\0\3\0\0\0\4\0"))
+    assert extract_for_attachment(written(tmp_path / "a.log", "Started."))["data"] == "Started."

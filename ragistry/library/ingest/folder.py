@@ -16,12 +16,13 @@ from pathlib import Path
 
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.ingest.own_files import is_data_folder, is_own_file, without_data
-from ragistry.library.ingest.report import Failure
+from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_own_file, is_store_file, without_data
+from ragistry.library.ingest.report import Failure, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
-from ragistry.library.ingest.zip_folder import UNREAD_FORMATS, ZIP, is_zip, members_of
-from ragistry.utils.documents.formats import CONVERTED, SUPPORTED_FORMATS
+from ragistry.library.ingest.zip_folder import ZIP, is_zip, members_of
+from ragistry.utils.documents.formats import CONVERTED, UNREAD_FORMATS, suffix_of
 from ragistry.utils.documents.old_formats import HOW, is_readable
+from ragistry.utils.documents.text_files import is_document, is_media, is_worth_reading, kind_of, sample_of
 from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3
@@ -74,35 +75,43 @@ class Listing:
 
     Attributes:
         root: The folder.
+        all_text: See `list_folder`.
         files: Readable files.
         failed: Subfolders and zip files that could not be listed.
         links: Links that lead out of the folder.
         unread: Number of files for each suffix of `UNREAD_FORMATS`.
-        special: Devices, pipes and sockets, which are never opened.
+        left_out: Names of other files that are not read (`text_files`).
+        special: Devices, pipes and sockets, which are never opened, and members of zip files of the same name.
         own: Files of this program.
     """
 
     root: Path
+    all_text: bool = False
     files: list[SourceFile] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     links: list[Path] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
     special: list[Failure] = field(default_factory=list)
     own: list[Path] = field(default_factory=list)
 
     def add(self, path: Path, name: str) -> None:
         """Add a file, or the members of a zip file."""
         file = source_file(str(path), name)
-        if path.suffix.lower() != ZIP or isinstance(file, MisnamedFile):
+        if suffix_of(path) != ZIP or isinstance(file, MisnamedFile):
             self.files.append(file)
             return
         try:
-            members, unread = members_of(str(path), name)
+            found = members_of(str(path), name, all_text=self.all_text)
         except SourceError as error:
             self.failed.append(Failure(str(path), error))
-        else:
-            self.files.extend(members)
-            self.unread.update(unread)
+            return
+        if found.is_backup:
+            self.own.append(path)
+        self.files.extend(found.members)
+        self.unread.update(found.unread)
+        self.left_out.extend(found.left_out)
+        self.special.extend(found.failed)
 
     @property
     def complete(self) -> bool:
@@ -127,15 +136,17 @@ class Listing:
         )
 
 
-def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
-    """List the files of supported formats below a folder, ordered by name.
+def list_folder(folder: str | Path, *, follow_links: bool = False, all_text: bool = False) -> Listing:
+    """List the files below a folder that an ingest reads, ordered by name.
 
-    Hidden files and files of this program are left out (`is_own_file`). A zip file counts as a folder. A link to a
-    folder that is listed anyway adds nothing, so loops of links end.
+    These are the files of supported formats, and text of any suffix that is worth reading (`text_files`). Hidden files
+    and files of this program are left out (`is_own_file`). A zip file counts as a folder. A link to a folder that is
+    listed anyway adds nothing, so loops of links end.
 
     Args:
         folder: Path of the folder.
         follow_links: Enter links that lead out of the folder.
+        all_text: List all text, also keys, lock files, source maps, minified and encoded text.
 
     Raises:
         SourceNotFoundError: The folder does not exist.
@@ -144,12 +155,12 @@ def list_folder(folder: str | Path, *, follow_links: bool = False) -> Listing:
     check_path(folder, "folder")
     root = Path(folder)
     if is_zip(root):
-        listing = Listing(root)
+        listing = Listing(root, all_text)
         listing.add(root, root.name)
         return listing
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
-    listing = Listing(root)
+    listing = Listing(root, all_text)
     for path in sorted(_Walk(root, follow_links, listing).files()):
         listing.add(path, path.relative_to(root).as_posix())
     listing.links.sort()
@@ -211,7 +222,11 @@ def nothing_readable(listing: Listing) -> SourceError:
             f"{os.fspath(listing.root)!r} contains only configuration files of a workspace, which are not ingested; "
             "put documents in the folder"
         )
-    return SourceError(f"no readable files in {os.fspath(listing.root)!r}; formats are {', '.join(SUPPORTED_FORMATS)}")
+    counts = listing.unread + Counter(map(kind_of, listing.left_out))
+    has = f", only {left_out_kinds(counts)}" if counts else ""
+    return SourceError(
+        f"no readable files in {os.fspath(listing.root)!r}{has}; put PDFs, Office documents, Markdown or text in it"
+    )
 
 
 class _Walk:
@@ -229,23 +244,41 @@ class _Walk:
 
     def files(self) -> Iterator[Path]:
         for directory, folders, names in os.walk(self.root, onerror=self._unlisted, followlinks=self.follow_links):
-            here = Path(directory)
+            here, has_store = Path(directory), STORE_FILES.issubset(names)
             entered = sorted(without_data(folders, names))
             folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
             for name in names:
+                path = here / name
                 # Office programs name their lock files ~$NAME.
-                suffix = "" if name.startswith((".", "~$")) else Path(name).suffix.lower()
+                if name.startswith((".", "~$")) or (has_store and is_store_file(name)):
+                    continue
+                suffix = suffix_of(name)
                 if suffix in UNREAD_FORMATS and not is_readable(suffix):
                     self.listing.unread[suffix] += 1
-                readable = is_readable(suffix) or suffix == ZIP
-                if readable and self._takes(here / name):
-                    if _is_special(here / name):
-                        error = SourceError(f"{str(here / name)!r} is a device, pipe or socket; it is not read")
-                        self.listing.special.append(Failure(str(here / name), error))
-                    elif is_own_file(here / name):
-                        self.listing.own.append(here / name)
+                elif self._takes(path):
+                    is_known = is_readable(suffix) or suffix == ZIP
+                    if is_known and _is_special(path):
+                        error = SourceError(f"{str(path)!r} is a device, pipe or socket; it is not read")
+                        self.listing.special.append(Failure(str(path), error))
+                    elif is_known and is_own_file(path):
+                        self.listing.own.append(path)
+                    elif suffix == ZIP or is_document(name) or self._is_wanted(path, is_known):
+                        yield path
                     else:
-                        yield here / name
+                        self.listing.left_out.append(path.relative_to(self.root).as_posix())
+
+    def _is_wanted(self, path: Path, is_known: bool) -> bool:
+        """Look into a file. If that is impossible and the suffix is known, the reader reports it."""
+        all_text = self.listing.all_text
+        if not is_known and (_is_special(path) or (is_media(path.name) and not all_text)):
+            return False
+        try:
+            with path.open("rb", buffering=0) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                sample = sample_of(stream, size)
+        except (OSError, ValueError):
+            return is_known
+        return is_worth_reading(path.name, sample, size, all_text=all_text)
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:

@@ -29,6 +29,9 @@ class IngestObserver:
 
     detailed: ClassVar[bool] = True
 
+    def planned(self, report: IngestReport) -> None:
+        """Called before the first source is read, with what is known of the files."""
+
     def progress(self, source_file: str, done: int, total: int) -> None:
         """Called before each source is read, and at the end with an empty name."""
 
@@ -166,6 +169,7 @@ class IngestMethods(ABC):
         *,
         prune: bool = False,
         follow_links: bool = False,
+        all_text: bool = False,
         replace: bool = False,
         metadata: MetadataArgument = None,
         progress: Progress | None = None,
@@ -182,6 +186,8 @@ class IngestMethods(ABC):
                 ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file,
                 because an unmounted disk looks the same.
             follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
+            all_text: Read all files that are text. Otherwise keys and credentials, lock files, source maps, minified
+                and encoded text, and text of an unknown format over 5 MB are left out, and counted in ``left_out``.
             replace: See `ingest_file`.
             metadata: Metadata to set on every source, or a function that returns those of a path, or None; see
                 `ingest_text`.
@@ -202,6 +208,7 @@ class IngestMethods(ABC):
             collection,
             prune=prune,
             follow_links=follow_links,
+            all_text=all_text,
             replace=replace,
             metadata=metadata,
             progress=progress,
@@ -215,6 +222,7 @@ class IngestMethods(ABC):
         *,
         prune: bool = False,
         follow_links: bool = False,
+        all_text: bool = False,
         replace: bool = False,
         allow_private: bool = False,
         changed: Collection[str] | None = None,
@@ -231,6 +239,7 @@ class IngestMethods(ABC):
             collection: Name of the collection.
             prune: See `ingest_folder`.
             follow_links: See `ingest_folder`.
+            all_text: See `ingest_folder`.
             replace: See `ingest_file`.
             allow_private: Fetch pages from private addresses too.
             changed: Read only the files of folders at and below these paths; None to read all.
@@ -256,12 +265,15 @@ class IngestMethods(ABC):
             limits=self._limits(),
             prune=prune,
             follow_links=follow_links,
+            all_text=all_text,
             replace=replace,
             allow_private=allow_private,
             changed=changed,
             metadata=metadata,
         )
-        return self.carry_out(plan, observer=observer or ProgressObserver(progress), engine=engine)
+        observer = observer or ProgressObserver(progress)
+        observer.planned(plan.report)
+        return self.carry_out(plan, observer=observer, engine=engine)
 
     def _chunks_or_raise(self, plan: IngestPlan) -> int:
         report = self.carry_out(plan)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
 
 from ragistry.config.files import FILES
 from ragistry.config.folder import (
@@ -20,11 +21,13 @@ from ragistry.config.folder import (
     TOKENS_FILE,
     UPLOADS,
 )
-from ragistry.config.settings import CONFIG_FOLDER
+from ragistry.config.settings import CONFIG_FOLDER, Settings
 from ragistry.errors import SourceError
 
-_STORE = {"store.db", "lock"}
+STORE_FILES = {"store.db", "lock"}
 """Both must exist: a file of the first name may belong to another program."""
+_BESIDE_THE_DATABASE = {"lock", "lock.holder", "reserve"}
+_IN_A_BACKUP = {"manifest.json", f"{Settings.model_fields['data_dir'].default}/store.db"}
 _INDEXES = ("vectors", "words")
 _BESIDE_A_STORE = {CHROMA, DERIVED, EVALUATION, JOBS, REPOSITORIES, UPLOADS, *_INDEXES}
 _KEYS = {
@@ -44,8 +47,7 @@ def is_own_file(path: Path) -> bool:
     Its name, its folder and its keys decide: a file ``config/models.yaml`` of another program has other keys.
     """
     if path.name.endswith(_SCHEMA):
-        is_schema = f"{path.name.removesuffix(_SCHEMA)}.yaml" in CONFIGURATION
-        return is_schema and _real(path).parts[-3:-1] == (CONFIG_FOLDER, "schemas")
+        return _is_schema(path.name) and _real(path).parts[-3:-1] == (CONFIG_FOLDER, "schemas")
     try:
         if path.name not in CONFIGURATION and not path.is_symlink():
             return False  # most files, because resolving a path takes longer than listing it
@@ -56,10 +58,30 @@ def is_own_file(path: Path) -> bool:
         return False
     try:
         with real.open("rb") as stream:
-            keys = {key.decode() for key in _KEY.findall(stream.read(_READ))}
+            return _is_configuration(real.name, stream.read(_READ))
     except OSError:
         return True
-    return keys <= _KEYS[real.name]
+
+
+def is_own_member(name: str, data: bytes) -> bool:
+    """Return whether a file in a zip file is part of the configuration of a workspace, by its name and its start."""
+    path = PurePosixPath(name)
+    if path.name.endswith(_SCHEMA):
+        return path.parts[-3:-1] == (CONFIG_FOLDER, "schemas") and _is_schema(path.name)
+    return path.name in CONFIGURATION and path.parent.name == CONFIG_FOLDER and _is_configuration(path.name, data)
+
+
+def is_backup(names: Collection[str]) -> bool:
+    """Return whether a zip file with these names is a backup of a workspace."""
+    return _IN_A_BACKUP.issubset(names)
+
+
+def _is_schema(name: str) -> bool:
+    return f"{name.removesuffix(_SCHEMA)}.yaml" in CONFIGURATION
+
+
+def _is_configuration(name: str, data: bytes) -> bool:
+    return {key.decode() for key in _KEY.findall(data)} <= _KEYS[name]
 
 
 def refuse_own_file(path: str | Path) -> None:
@@ -78,14 +100,19 @@ def without_data(folders: list[str], files: list[str]) -> list[str]:
         folders: Names of the subfolders of a folder.
         files: Names of the files of the same folder, which show whether it has a store.
     """
-    if not _STORE.issubset(files):
+    if not STORE_FILES.issubset(files):
         return folders
     return [name for name in folders if name.partition(".")[0] not in _BESIDE_A_STORE]  # "words.new" too
 
 
+def is_store_file(name: str) -> bool:
+    """Return whether a file of a folder with a store belongs to the store."""
+    return name.startswith("store.db") or name in _BESIDE_THE_DATABASE
+
+
 def is_data_folder(folder: str | Path) -> bool:
     """Return whether a folder has a store."""
-    return all((Path(folder) / name).exists() for name in _STORE)
+    return all((Path(folder) / name).exists() for name in STORE_FILES)
 
 
 def _real(path: Path) -> Path:

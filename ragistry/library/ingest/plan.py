@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import (
+    SHOWN,
+    Listing,
     check_path,
     is_folder,
     list_folder,
@@ -19,12 +22,17 @@ from ragistry.library.ingest.folder import (
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
 from ragistry.library.ingest.metadata_tables import TABLES, add_tables
 from ragistry.library.ingest.own_files import refuse_own_file
-from ragistry.library.ingest.report import Failure, IngestReport
+from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
 from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_metadata
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
+from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.types import SourceInfo
 from ragistry.utils.documents.extracted import ExtractLimits
+from ragistry.utils.documents.formats import UNREAD_FORMATS, suffix_of
+from ragistry.utils.documents.old_formats import is_readable
+from ragistry.utils.documents.text_files import kind_of
 from ragistry.utils.urls import is_url
+from ragistry.utils.wording import numbered
 
 Stored = Callable[[Path], Sequence[SourceInfo]]
 """Returns the sources of the collection that may come from a folder, with their places."""
@@ -86,6 +94,7 @@ def plan_ingest(
     limits: ExtractLimits | None = None,
     prune: bool = False,
     follow_links: bool = False,
+    all_text: bool = False,
     replace: bool = False,
     allow_private: bool = False,
     changed: Collection[str] | None = None,
@@ -100,6 +109,7 @@ def plan_ingest(
         limits: Limits of web pages.
         prune: See `IngestPlan`.
         follow_links: Whether to enter links that lead out of a folder.
+        all_text: See `list_folder`.
         replace: See `IngestPlan`.
         allow_private: Whether to fetch pages from private addresses.
         changed: Read only the files of folders at and below these paths; None to read all.
@@ -119,7 +129,7 @@ def plan_ingest(
     for path in named:
         if is_folder(path):
             try:
-                _add_folder(plan, path, stored, limits, follow_links, changed)
+                _add_folder(plan, path, stored, limits, follow_links, all_text, changed)
             except SourceError as error:
                 if len(paths) == 1:
                     raise
@@ -142,9 +152,10 @@ def _add_folder(
     stored: Stored,
     limits: ExtractLimits,
     follow_links: bool,
+    all_text: bool,
     changed: Collection[str] | None,
 ) -> None:
-    listing = list_folder(path, follow_links=follow_links)
+    listing = list_folder(path, follow_links=follow_links, all_text=all_text)
     known = stored(listing.root) if listing.complete else []
     gone = vanished(listing, known, follow_links=follow_links)
     if not (listing.files or listing.failed or listing.links or listing.special or gone):
@@ -160,10 +171,44 @@ def _add_folder(
         IngestReport(
             failed=[*listing.failed, *listing.special],
             vanished=gone,
-            warnings=[*listing.warnings(), *warnings],
+            warnings=[*listing.warnings(), *_first_text(listing, known), *_no_longer_read(listing, known), *warnings],
             unread=dict(listing.unread),
+            left_out=dict(Counter(map(kind_of, listing.left_out))),
         )
     )
+
+
+def _first_text(listing: Listing, known: Sequence[SourceInfo]) -> list[str]:
+    """Announce the first ingest of a known folder that reads text whose suffix is not a format."""
+    start = start_of(listing.root)
+    names = {info.source_file for info in known if info.source_path.startswith(start)}
+    if not names or not all(map(_is_format, names)):
+        return []
+    new = Counter(kind_of(one.source_file) for one in listing.files if not _is_format(one.source_file))
+    if not new:
+        return []
+    files = numbered(new.total(), "of its files [is|are] new, because text of any suffix is read now")
+    return [f"{str(listing.root)!r}: {files} ({left_out_kinds(new)})"]
+
+
+def _is_format(name: str) -> bool:
+    suffix = suffix_of(name)
+    return is_readable(suffix) or suffix in UNREAD_FORMATS or suffix == ZIP
+
+
+def _no_longer_read(listing: Listing, known: Sequence[SourceInfo]) -> list[str]:
+    """Name the sources whose files are left out now, such as lock files."""
+    left_out, start = set(listing.left_out), start_of(listing.root)
+    names = [info.source_file for info in known if info.source_path == start + info.source_file]
+    names = [repr(name) for name in names if name in left_out]
+    if not names:
+        return []
+    sources = numbered(len(names), "of its sources [is|are] no longer read and [stays as it was|stay as they were]")
+    more = ", …" if len(names) > SHOWN else ""
+    return [
+        f"{str(listing.root)!r}: {sources} ({', '.join(names[:SHOWN])}{more}); "
+        "delete with `ragistry sources delete`, or read with `ragistry ingest --all-text`"
+    ]
 
 
 def _changed(path: str) -> str:

@@ -40,7 +40,9 @@ class IngestReport:
         failed: Sources that were not ingested.
         vanished: Sources of the collection whose files are no longer in the folder.
         warnings: Warnings about ingested sources, and about links and unsupported formats.
-        unread: Number of files of each unsupported format, by suffix.
+        unread: Number of documents of each unsupported format, by suffix.
+        left_out: Number of other files of folders and zip files that were left out, by suffix: files that are not text,
+            keys and credentials, lock files, source maps, minified and encoded text, and text over 5 MB.
         chunks: Number of chunks written.
         embedded: Number of chunks embedded.
     """
@@ -53,6 +55,7 @@ class IngestReport:
     vanished: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unread: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     chunks: int = 0
     embedded: int = 0
 
@@ -62,8 +65,27 @@ class IngestReport:
             getattr(self, name).extend(getattr(other, name))
         self.vanished = list(dict.fromkeys(self.vanished))  # nested folders may both report a source
         self.unread = dict(Counter(self.unread) + Counter(other.unread))
+        self.left_out = dict(Counter(self.left_out) + Counter(other.left_out))
         self.chunks += other.chunks
         self.embedded += other.embedded
+
+
+def left_out_kinds(counts: Mapping[str, int], width: int = 60) -> str:
+    """List numbers of files by suffix, the most frequent first, in about ``width`` characters."""
+    kinds = [f"{number:,} {suffix}" for suffix, number in Counter(counts).most_common()]
+    if len(", ".join(kinds)) <= width:
+        return ", ".join(kinds)
+    fitting = max(1, sum(len(", ".join(kinds[:end])) < width - len(", 999 others") for end in range(1, len(kinds))))
+    rest = sum(number for _, number in Counter(counts).most_common()[fitting:])
+    return f"{', '.join(kinds[:fitting])}, {rest:,} others"
+
+
+def left_out_line(report: IngestReport) -> str:
+    """Return one line about the files that were left out; empty if there were none."""
+    if not report.left_out:
+        return ""
+    files = numbered(sum(report.left_out.values()), "file[|s]")
+    return f"{files} ({left_out_kinds(report.left_out, 29)}); read text with --all-text"
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:
@@ -91,7 +113,10 @@ def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failu
     return [*(one for one in failed if one not in missing), Failure(os.fspath(folder), error)]
 
 
-REPORTED = ("added", "updated", "skipped", "deleted", "vanished", "warnings", "unread", "chunks", "embedded")
+REPORTED = (
+    *("added", "updated", "skipped", "deleted", "vanished"),
+    *("warnings", "unread", "left_out", "chunks", "embedded"),
+)
 """Fields of an `IngestReport`, apart from ``failed``."""
 
 

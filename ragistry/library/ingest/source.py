@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest, sha256
-from pathlib import Path, PurePath
+from pathlib import Path
 from stat import S_ISREG
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Literal
@@ -20,6 +20,7 @@ from ragistry.protocols import Embedder
 from ragistry.types import Chunk
 from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.utils.documents.formats import suffix_of
 from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.utils.urls import url_name
 
@@ -191,7 +192,7 @@ def extract_bytes(data: bytes, name: str, shown: str, reading: ReadOptions) -> E
         SourceError: The bytes cannot be read.
     """
     with TemporaryDirectory(prefix="ragistry-") as folder:
-        path = Path(folder) / f"source{PurePath(name).suffix}"
+        path = Path(folder) / f"source{suffix_of(name)}"
         path.write_bytes(data)
         try:
             return reading.extract(str(path))

@@ -8,32 +8,33 @@ from __future__ import annotations
 import os
 from bz2 import BZ2Decompressor
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO, FileIO
-from pathlib import Path, PurePosixPath
+from operator import itemgetter
+from pathlib import Path
+from struct import unpack_from
 from typing import BinaryIO
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zlib import crc32
 
 from ragistry.errors import ExtractionError, SourceError
+from ragistry.library.ingest.own_files import is_backup, is_own_member
+from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.utils.custom_metadata import date_text
+from ragistry.utils.documents.encoding import names_encoding
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.utils.documents.formats import UNREAD_FORMATS, suffix_of
 from ragistry.utils.documents.old_formats import is_readable
+from ragistry.utils.documents.text_files import LARGEST, SAMPLE, is_document, is_media, is_worth_reading, sample_of
+from ragistry.utils.ids import composed
 
-UNREAD_FORMATS = frozenset(
-    {
-        *(".doc", ".pages", ".wpd", ".ppt", ".xls", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"),
-        *(".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile", ".ndjson"),
-    }
-)
-"""Document formats that are not supported and are reported."""
 ZIP = ".zip"
 MEMBERS = 10_000
 """Maximum number of members."""
@@ -45,6 +46,10 @@ SMALL = 10_000_000
 """Size of all members in bytes up to which any ratio is allowed."""
 DIRECTORY = 8_000_000
 """Maximum size of the directory in bytes, 800 for each of `MEMBERS`; usual are 100."""
+ENCRYPTED, UTF_8 = 0x1, 0x800
+"""Flags of a member: its content is encrypted, its name is UTF-8."""
+UNICODE_PATH = 0x7075
+"""Kind of an extra field."""
 _STEPS = {ZIP_STORED: 1 << 20, ZIP_DEFLATED: 1 << 20}
 """Number of compressed bytes that are read at once, by compression method."""
 _STEP = 4_096
@@ -53,7 +58,7 @@ _STEP = 4_096
 
 def is_zip(path: str | Path) -> bool:
     """Return whether a path is an existing zip file."""
-    return Path(path).suffix.lower() == ZIP and Path(path).is_file()
+    return suffix_of(path) == ZIP and Path(path).is_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class ZipMember(SourceFile):
 
     def _data(self, limits: ExtractLimits) -> bytes:
         """Unpack the member. Raises `ExtractionError`."""
-        if PurePosixPath(self.name).suffix.lower() == ZIP:
+        if suffix_of(self.name) == ZIP:
             raise ExtractionError(
                 f"{self.shown!r} is a zip file in a zip file, which is not supported; unpack it first"
             )
@@ -104,7 +109,7 @@ class ZipMember(SourceFile):
             status = Path(self.path).stat()
             archive = _opened(self.path, (status.st_mtime_ns, status.st_size))
             info = archive.getinfo(self.member)
-            if info.flag_bits & 1:
+            if info.flag_bits & ENCRYPTED:
                 raise ExtractionError(f"{self.shown!r} is encrypted; unpack it with its password first")
             if info.file_size > limits.bytes:
                 raise ExtractionError(
@@ -140,13 +145,19 @@ def _unpacked_bzip2(archive: ZipFile, info: ZipInfo) -> bytes:
 
 
 class _Archive(ZipFile):
-    """A zip file with a size limit for its directory, which `ZipFile` reads at once."""
+    """A zip file with a size limit for its directory, which `ZipFile` reads at once.
+
+    Raises `ExtractionError` for a damaged file.
+    """
 
     _file: FileIO | None = None
 
     def __init__(self, path: str) -> None:
         self._file = _BoundedFile(path)
-        super().__init__(self._file)
+        try:
+            super().__init__(self._file)
+        except BadZipFile as error:
+            raise ExtractionError(f"{path!r} is damaged or not a zip file; get the file again") from error
 
     def close(self) -> None:
         super().close()
@@ -191,35 +202,88 @@ def is_member(path: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _names(path: str, changed: tuple[int, int]) -> frozenset[str]:  # noqa: ARG001, part of the key
-    return frozenset(inside for inside, _ in _listed(path))
+    with reader_errors(path), _Archive(path) as archive:
+        return frozenset(_names_inside(_checked(archive, path), path))
 
 
-def members_of(path: str, name: str) -> tuple[list[ZipMember], Counter[str]]:
-    """List the readable members of a zip file.
+@dataclass(slots=True)
+class ZipListing:
+    """The members of a zip file; see `Listing` for the attributes."""
 
-    A zip file in it is listed too, so that its refusal is reported.
+    members: list[ZipMember] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    is_backup: bool = False
+
+
+def members_of(path: str, name: str, *, all_text: bool = False) -> ZipListing:
+    """List the members of a zip file that are read.
+
+    A zip file in it is listed too, so that its refusal is reported. Of several members of one name, the last one is
+    listed, as every program unpacks them, and the others are failures, unless they are equal to it.
 
     Args:
         path: Path of the zip file.
         name: Prefix of the members' names in the collection.
-
-    Returns:
-        The members, and the number of documents of unsupported formats, by suffix.
+        all_text: See `list_folder`.
 
     Raises:
         SourceError: The zip file is damaged, exceeds a limit, or has a member outside its folder.
     """
-    found: dict[str, ZipMember] = {}
-    unread: Counter[str] = Counter()
-    for inside, info in _listed(path):
-        suffix = PurePosixPath(inside).suffix.lower()
-        if suffix in UNREAD_FORMATS and not is_readable(suffix):
-            unread[suffix] += 1
-        if is_readable(suffix) or suffix == ZIP:
-            found[inside] = ZipMember(
-                path, f"{name}/{inside}", info.filename, inside, metadata=SourceMetadata(modified=_modified(info))
-            )
-    return [found[inside] for inside in sorted(found)], unread
+    listing = ZipListing()
+    with reader_errors(path), _Archive(path) as archive:
+        infos = _checked(archive, path)
+        inside_of = _names_inside(infos, path)
+        if is_backup(inside_of):
+            return ZipListing(is_backup=True)
+        last: dict[str, tuple[str, ZipInfo]] = {}
+        for inside, info in zip(inside_of, infos, strict=True):
+            if _is_hidden(inside):
+                continue
+            suffix, (_, other) = suffix_of(inside), last.get(composed(inside), ("", info))
+            if suffix in UNREAD_FORMATS and not is_readable(suffix):
+                listing.unread[suffix] += 1
+            elif suffix == ZIP or is_document(inside) or _is_wanted(archive, info, inside, all_text=all_text):
+                if (info.CRC, info.file_size) != (other.CRC, other.file_size):
+                    listing.failed.append(_hidden_by(path, inside))
+                last[composed(inside)] = inside, info
+            else:
+                listing.left_out.append(f"{name}/{inside}")
+    for inside, info in sorted(last.values(), key=itemgetter(0)):
+        metadata = SourceMetadata(modified=_modified(info))
+        listing.members.append(ZipMember(path, f"{name}/{inside}", info.filename, inside, metadata=metadata))
+    return listing
+
+
+def _is_wanted(archive: ZipFile, info: ZipInfo, name: str, *, all_text: bool) -> bool:
+    """Look into a member. If that is impossible and the suffix is known, the reader reports it."""
+    is_known = is_readable(suffix_of(name))
+    is_long = info.compress_type == ZIP_BZIP2 and info.file_size > LARGEST
+    if info.flag_bits & ENCRYPTED or is_long or (is_media(name) and not all_text):
+        return is_known
+    try:
+        with reader_errors(name):
+            sample = _sample_of(archive, info, with_end=not is_known and info.file_size <= LARGEST)
+    except ExtractionError:
+        return is_known
+    return not is_own_member(name, sample) and is_worth_reading(name, sample, info.file_size, all_text=all_text)
+
+
+def _sample_of(archive: ZipFile, info: ZipInfo, *, with_end: bool) -> bytes:
+    """Unpack the bytes that decide; the end costs unpacking the whole member."""
+    if info.compress_type == ZIP_BZIP2:
+        return sample_of(BytesIO(_unpacked_bzip2(archive, info)), info.file_size)
+    with archive.open(info) as stream:
+        return sample_of(stream, info.file_size) if with_end else stream.read(SAMPLE)
+
+
+def _hidden_by(path: str, name: str) -> Failure:
+    error = SourceError(
+        f"{path!r} has two different files that are both unpacked as {name!r}, and only the last one is read; "
+        "rename one of them"
+    )
+    return Failure(f"{path}/{name}", error)
 
 
 def _modified(info: ZipInfo) -> str:
@@ -230,16 +294,10 @@ def _modified(info: ZipInfo) -> str:
         return ""
 
 
-def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
-    """Yield the files in a zip file that are not hidden."""
-    with reader_errors(path):
-        try:
-            with _Archive(path) as archive:
-                infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
-        except BadZipFile as error:
-            raise ExtractionError(f"{path!r} is damaged or not a zip file; get the file again") from error
-        size = Path(path).stat().st_size
-    total = sum(info.file_size for info in infos)
+def _checked(archive: ZipFile, path: str) -> list[ZipInfo]:
+    """Return the files in a zip file. Raises `ExtractionError`."""
+    infos = [info for info in archive.infolist() if info.filename and not info.is_dir()]
+    total, size = sum(info.file_size for info in infos), Path(path).stat().st_size
     if len(infos) > MEMBERS:
         raise ExtractionError(f"{path!r} has {len(infos):,} files, more than {MEMBERS:,}; unpack it into a folder")
     if total > TOTAL or (total > SMALL and total > RATIO * size):
@@ -247,13 +305,40 @@ def _listed(path: str) -> Iterator[tuple[str, ZipInfo]]:
             f"{path!r} has {total:,} bytes when unpacked, more than {TOTAL:,} or more than {RATIO} times its size; "
             "unpack it into a folder if you trust it"
         )
+    return infos
+
+
+def _names_inside(infos: Sequence[ZipInfo], path: str) -> list[str]:
+    """Return the paths of the files in a zip file. Raises `ExtractionError` for a path that leads out of it."""
+    raw = [info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & UTF_8]
+    encoding = names_encoding([name for name in raw if not name.isascii()])
+    names = []
     for info in infos:
-        inside = info.filename.replace("\\", "/")
-        parts = inside.split("/")
+        name = info.orig_filename
+        if not info.flag_bits & UTF_8:
+            name = _unicode_name(info) or name.encode("cp437").decode(encoding, "replace")
+        name = name.partition("\0")[0]
+        # Windows removes blanks at the end of a name, and some programs begin each name with "./".
+        parts = [part.rstrip() or part for part in name.replace("\\", "/").split("/") if part != "."]
         if ".." in parts or not parts[0] or ":" in parts[0]:
             raise ExtractionError(
                 f"{path!r} has a file {info.filename!r}, which leads out of it; unpack it into a folder "
                 "and ingest the folder"
             )
-        if not any(part.startswith((".", "~$", "__MACOSX")) for part in parts):
-            yield inside, info
+        names.append("/".join(filter(None, parts)))
+    return names
+
+
+def _unicode_name(info: ZipInfo) -> str:
+    """Return the name in UTF-8 that a program has added to one in another encoding; empty without it."""
+    extra = info.extra
+    while len(extra) >= 4:
+        kind, length = unpack_from("<HH", extra)
+        if kind == UNICODE_PATH and length > 5:
+            return extra[9 : 4 + length].decode("utf-8", "replace")
+        extra = extra[4 + length :]
+    return ""
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "~$", "__MACOSX")) for part in name.split("/"))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-_BOMS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+BOMS = tuple(mark for mark, _ in _MARKS)
+"""Byte order marks."""
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 _ESCAPED = ("iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004", "iso2022_kr")
 _CANDIDATES = (  # common encodings; with its full list, the detector guesses worse
@@ -20,6 +23,14 @@ _CANDIDATES = (  # common encodings; with its full list, the detector guesses wo
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp850", "cp852"),
     *("mac-roman", "cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", *_WIDE, *_ESCAPED),
 )
+_NAMES = (  # of programs that write zip files, in the order of their share
+    *("cp437", "cp850", "cp866", "cp932", "gb18030", "cp949", "big5hkscs", "cp852", "cp857", "cp737", "cp862"),
+    *("cp1251", "cp1252"),
+)
+_BACKSLASH_OF_CP932 = re.compile(rb"(?<![A-Za-z])[\x81-\x9f\xe0-\xef]\\")  # the second byte of ソ, 表 and others
+_JAPANESE = re.compile("[\x00-\x7f\u3000-\u30ff\u3400-\u9fff\uff01-\uffef]*")
+_UNSURE = frozenset({"cp437", "cp850", "cp852", "cp857", "cp1252", "big5hkscs", "gb18030", "cp949"})
+_WESTERN = frozenset("äöüßÄÖÜáàâåæçéèêëíìîïñóòôúùûÅÆÇÉÑ")
 _SAMPLE = 65_536  # bytes that the detector reads, which takes it about 10 ms
 _ASCII = bytes(range(128))
 _BREAK = re.compile("[ \n\u3000-\u3002\uff0c]")  # any text has blanks, line ends or Chinese punctuation
@@ -44,7 +55,7 @@ def decode(data: bytes) -> Decoded:
 
     Raises `UndecodableError` if the bytes are not text: NUL characters, or no encoding fits.
     """
-    marked = next((encoding for mark, encoding in _BOMS if data.startswith(mark)), "")
+    marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
     decoded = _lenient(data, marked or "utf-8")
     if not marked and "\0" in decoded.text:
         guessed = _guessed(data, _WIDE)
@@ -61,6 +72,32 @@ def decode(data: bytes) -> Decoded:
     if "\0" in decoded.text:
         raise UndecodableError("it has NUL characters: it is a binary file, or UTF-16 without a mark; save it as UTF-8")
     return decoded
+
+
+def names_encoding(names: Sequence[bytes]) -> str:
+    """Return the most probable encoding of the names of a zip file, which does not state it.
+
+    One program wrote all names in one encoding, and a single name is too short to detect it.
+    """
+    data = b"\n".join(dict.fromkeys(names))
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        if _BACKSLASH_OF_CP932.search(data) and _JAPANESE.fullmatch(data.decode("cp932", "replace")):
+            return "cp932"
+        encoding = _detected(data, _NAMES) or _NAMES[0]
+        return _NAMES[0] if encoding in _UNSURE and _is_western(data) else encoding
+    return "utf-8"
+
+
+def _is_western(data: bytes) -> bool:
+    """Return whether names are words of Western Europe in code page 437, mainly of ASCII letters.
+
+    The detector takes the few other letters of such words for those of related code pages.
+    """
+    ascii_letters = sum(map(bytes.isalpha, (data[at : at + 1] for at in range(len(data)))))
+    others = {character for character in data.decode(_NAMES[0]) if character > "\x7f"}
+    return others <= _WESTERN and 2 * ascii_letters > ascii_letters + len(data.translate(None, _ASCII))
 
 
 def _lenient(data: bytes, encoding: str) -> Decoded:

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from base64 import b64encode
-from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,8 @@ from ragistry.utils.documents.formats import (
     OFFICE_EXTS,
     SUPPORTED_FORMATS,
     TEX_EXTS,
+    UNREAD_FORMATS,
+    suffix_of,
 )
 from ragistry.utils.documents.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.utils.documents.formats import TEXT_EXTS as TEXT_EXTS
@@ -31,6 +32,7 @@ from ragistry.utils.documents.office import read_office
 from ragistry.utils.documents.old_formats import read_old
 from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
+from ragistry.utils.documents.text_files import SAMPLE, is_text
 
 _FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
 _WRITTEN = frozenset({".rst", ".org"})
@@ -57,7 +59,7 @@ def extract(
 
     Raises:
         SourceNotFoundError: The file does not exist.
-        UnsupportedFormatError: Its suffix is not in `SUPPORTED_FORMATS`.
+        UnsupportedFormatError: Its suffix is not in `SUPPORTED_FORMATS`, and it is not text.
         ExtractionError: It is damaged, encrypted, binary, or over a limit.
         SourceError: It is a folder or a device, or it must not be read.
     """
@@ -67,7 +69,7 @@ def extract(
 
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
-    suffix = _suffix(source, SUPPORTED_FORMATS)
+    suffix = suffix_of(source)
     if suffix == ".pdf":
         return read_pdf(source, pdf_engine, limits, ocr)
     if suffix in OFFICE_EXTS or suffix in CONVERTED:
@@ -82,6 +84,8 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         found = Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
         return _numbered(replace(found, digest=answer["digest"]), limits)
     data = _bytes(source, limits)
+    if suffix not in SUPPORTED_FORMATS and (suffix in UNREAD_FORMATS or not is_text(data[:SAMPLE])):
+        raise _unsupported(source, suffix)
     text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:
         found = _markdown(text, source, warning)
@@ -110,20 +114,19 @@ def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
     source = os.fspath(path)
     name = Path(source).name
     _check(source, _DEFAULT_LIMITS)
-    if _suffix(source, (*SUPPORTED_FORMATS, *sorted(IMAGE_EXTS))) in IMAGE_EXTS:
+    if suffix_of(source) in IMAGE_EXTS:
         return {"type": "image", "name": name, "data": b64encode(_bytes(source, _DEFAULT_LIMITS)).decode("ascii")}
-    if Path(source).suffix.lower() in MARKDOWN_EXTS:
+    if suffix_of(source) in MARKDOWN_EXTS:
         with_front_matter, _ = _text(source, _bytes(source, _DEFAULT_LIMITS))
         return {"type": "text", "name": name, "data": with_front_matter}
     return {"type": "text", "name": name, "data": extract_text(source)}
 
 
-def _suffix(source: str, allowed: Sequence[str]) -> str:
-    suffix = Path(source).suffix.lower()
-    if suffix not in allowed and suffix not in CONVERTED:
-        what = f"the suffix {suffix!r}" if suffix else "no suffix"
-        raise UnsupportedFormatError(f"{source!r} has {what}; there are readers for {' '.join(allowed)}")
-    return suffix
+def _unsupported(source: str, suffix: str) -> UnsupportedFormatError:
+    what = f"the suffix {suffix!r}" if suffix else "no suffix"
+    return UnsupportedFormatError(
+        f"{source!r} has {what} and is not plain text; there are readers for {' '.join(SUPPORTED_FORMATS)}"
+    )
 
 
 def _check(source: str, limits: ExtractLimits) -> None:

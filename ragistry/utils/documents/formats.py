@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import PurePath
+
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
     {
@@ -22,3 +25,10 @@ SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
 CONVERTED = {".doc": ".docx", ".ppt": ".pptx", ".xls": ".xlsx"}
 """Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
+UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"})
+"""Formats of documents that are not read, or only with LibreOffice."""
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a file in lower case, without blanks at the end of the name."""
+    return PurePath(os.fspath(path).rstrip()).suffix.lower()
