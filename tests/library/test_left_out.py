@@ -46,7 +46,7 @@ LEFT_OUT: dict[str, str | bytes] = {
     **dict.fromkeys(("id_rsa", "id_ed25519_work", "server.key", "credentials", "credentials.json", "_netrc"), WORDS),
     **dict.fromkeys(("prod.env", "notes.txt~"), WORDS),
     "cert.pem": KEY,
-    "account.json": '{"type": "x", "private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}',
+    "account.json": '{"type": "x", "private_key": "-----BEGIN RSA PRIVATE KEY-----\\nMII"}',
     "key.txt": KEY,
     **dict.fromkeys(("package-lock.json", "pnpm-lock.yaml", "poetry.lock", "Cargo.lock", "go.sum"), WORDS),
     **dict.fromkeys(("lib.min.js", "site.min.css"), WORDS),

@@ -275,7 +275,7 @@ class _Walk:
         try:
             with path.open("rb", buffering=0) as stream:
                 size = os.fstat(stream.fileno()).st_size
-                sample = sample_of(stream, size)
+                sample = sample_of(stream, size, is_known=is_known)
         except (OSError, ValueError):
             return is_known
         return is_worth_reading(path.name, sample, size, all_text=all_text)

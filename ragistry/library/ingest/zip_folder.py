@@ -32,7 +32,7 @@ from ragistry.utils.documents.encoding import names_encoding
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.utils.documents.formats import UNREAD_FORMATS, suffix_of
 from ragistry.utils.documents.old_formats import is_readable
-from ragistry.utils.documents.text_files import LARGEST, SAMPLE, is_document, is_media, is_worth_reading, sample_of
+from ragistry.utils.documents.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
 from ragistry.utils.ids import composed
 
 ZIP = ".zip"
@@ -264,18 +264,17 @@ def _is_wanted(archive: ZipFile, info: ZipInfo, name: str, *, all_text: bool) ->
         return is_known
     try:
         with reader_errors(name):
-            sample = _sample_of(archive, info, with_end=not is_known and info.file_size <= LARGEST)
+            sample = _sample_of(archive, info, is_known=is_known or info.file_size > LARGEST)
     except ExtractionError:
         return is_known
     return not is_own_member(name, sample) and is_worth_reading(name, sample, info.file_size, all_text=all_text)
 
 
-def _sample_of(archive: ZipFile, info: ZipInfo, *, with_end: bool) -> bytes:
-    """Unpack the bytes that decide; the end costs unpacking the whole member."""
-    if info.compress_type == ZIP_BZIP2:
-        return sample_of(BytesIO(_unpacked_bzip2(archive, info)), info.file_size)
-    with archive.open(info) as stream:
-        return sample_of(stream, info.file_size) if with_end else stream.read(SAMPLE)
+def _sample_of(archive: ZipFile, info: ZipInfo, *, is_known: bool) -> bytes:
+    """Unpack the bytes that decide."""
+    unpacked = _unpacked_bzip2(archive, info) if info.compress_type == ZIP_BZIP2 else None
+    with archive.open(info) if unpacked is None else BytesIO(unpacked) as stream:
+        return sample_of(stream, info.file_size, is_known=is_known)
 
 
 def _hidden_by(path: str, name: str) -> Failure:

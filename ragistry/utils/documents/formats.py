@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePath
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
@@ -31,4 +30,5 @@ UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", "
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
     """Return the suffix of a file in lower case, without blanks at the end of the name."""
-    return PurePath(os.fspath(path).rstrip()).suffix.lower()
+    suffix = os.path.splitext(os.fspath(path).rstrip())[1].lower()  # noqa: PTH122, several times quicker than a path
+    return "" if suffix == "." else suffix

@@ -17,8 +17,8 @@ from ragistry.utils.documents.old_formats import is_readable
 
 SAMPLE = 16_384
 """Number of bytes of a file that decide, most of them at its start."""
-_END = 4_096
-"""Number of these bytes at its end, where a program may carry binary data."""
+_PART = 4_096
+"""Number of these bytes at its end, where a program may carry binary data; of a known format, the first ones decide."""
 SMALL = 400
 """Number of bytes of encoded text that do no harm, because they make about one chunk."""
 LARGEST = 5_000_000
@@ -33,10 +33,11 @@ CHECKED_EXTS = _DATA_EXTS | _SCRIPT_EXTS
 
 _KEY_NAME = re.compile(
     r"id_[^.]*(\.(pub|old|bak))?|credentials?([._-].*)?|client_secrets?([._-].*)?|service[_-]account([._-].*)?"
-    r"|secrets?(\.(json|ya?ml|toml|xml|ini))?|[._]?(netrc|pgpass|htpasswd|npmrc|pypirc)|(.*\.)?env|kubeconfig([._-].*)?"
+    r"|secrets?(\.(json|ya?ml|toml|xml|ini))?|[._]?(netrc|pgpass|htpasswd|npmrc|pypirc)|(.*\.)?env|kubeconfig([._-].*)?|g?shadow-?"
     r"|.*\.(key|pem|ppk|p12|pfx|jks|keystore|kdbx)"
 )
-_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-|AGE-SECRET-KEY-1")
+_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
+_OTHER_KEYS = (b"PuTTY-User-Key-File-", b"AGE-SECRET-KEY-1")
 _START = 2_000
 """Number of bytes in which a file with a key shows it; a document about keys shows one later."""
 _PEM = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]+-----")
@@ -48,6 +49,8 @@ _TOKEN = re.compile(rb"[A-Za-z0-9+/=_-]{40,}")
 _ENCODED = re.compile(rb"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9]).*|[0-9A-F]+|[0-9a-f]+|[A-Z2-7]+=*")
 """Base64, hexadecimal and base32; no path and no long word has capitals, small letters and digits."""
 _ENCODED_SHARE = 0.8
+_SPARSE = 0.88
+"""Minimum share of other characters than white space in encoded text; prose and code have less."""
 _LONG_LINE = 500
 _DENSE = 0.08
 """Maximum share of white space in minified text; code and prose have twice as much."""
@@ -55,13 +58,13 @@ _CONTROLS = bytes({*range(32)} - {*b"\a\b\t\n\v\f\r\x1a\x1b"} | {127})
 _CONTROL_SHARE = 0.01
 
 
-def sample_of(stream: BinaryIO | IO[bytes], size: int) -> bytes:
-    """Read the bytes of a file that decide. Raises `OSError`."""
-    if size <= SAMPLE:
-        return stream.read(SAMPLE)
-    start = stream.read(SAMPLE - _END)
-    stream.seek((size - _END) & ~3)  # splits no character of UTF-16
-    return start + stream.read(_END)
+def sample_of(stream: BinaryIO | IO[bytes], size: int, *, is_known: bool) -> bytes:
+    """Read the bytes of a file that decide; ``is_known``: its suffix is that of a format. Raises `OSError`."""
+    if is_known or size <= SAMPLE:
+        return stream.read(_PART if is_known else SAMPLE)
+    start = stream.read(SAMPLE - _PART)
+    stream.seek((size - _PART) & ~3)  # splits no character of UTF-16
+    return start + stream.read(_PART)
 
 
 def is_text(sample: bytes) -> bool:
@@ -90,8 +93,9 @@ def is_document(name: str) -> bool:
 
 def is_media(name: str) -> bool:
     """Return whether the suffix of a file is that of a picture, a sound, a film or a font, which need not be opened."""
-    kind, _ = _TYPES.guess_type(f"file{suffix_of(name)}")
-    return bool(kind) and kind.startswith(("image/", "audio/", "video/", "font/")) and not is_readable(suffix_of(name))
+    suffix = suffix_of(name)
+    kind = _TYPES.guess_type(f"file{suffix}")[0] or ""
+    return kind.startswith(("image/", "audio/", "video/", "font/")) and not is_readable(suffix)
 
 
 def is_worth_reading(name: str, sample: bytes, size: int, *, all_text: bool = False) -> bool:
@@ -129,11 +133,16 @@ def kind_of(name: str) -> str:
 
 
 def _is_key(name: str, sample: bytes) -> bool:
-    return bool(_KEY_NAME.fullmatch(name) or _KEY.search(sample, 0, _START) or _PEM.match(sample))
+    start = sample[:_START]
+    if b"-----BEGIN " in start and (_KEY.search(start) or _PEM.match(start)):
+        return True
+    return bool(_KEY_NAME.fullmatch(name)) or any(key in start for key in _OTHER_KEYS)
 
 
 def _is_encoded(sample: bytes) -> bool:
-    length = len(sample) - sum(map(sample.count, b" \t\r\n"))
+    length = _length_without_blanks(sample)
+    if length < _SPARSE * len(sample):
+        return False  # most files, because counting is quicker
     found = sum(len(token) for token in _TOKEN.findall(sample) if _ENCODED.fullmatch(token))
     return found > max(SMALL, _ENCODED_SHARE * length)
 
@@ -141,4 +150,8 @@ def _is_encoded(sample: bytes) -> bool:
 def _is_minified(sample: bytes) -> bool:
     if len(sample) < _LONG_LINE * (sample.count(b"\n") + 1):
         return False
-    return sum(map(sample.count, b" \t\r\n")) < _DENSE * len(sample) and sample.isascii()
+    return _length_without_blanks(sample) > (1 - _DENSE) * len(sample) and sample.isascii()
+
+
+def _length_without_blanks(sample: bytes) -> int:
+    return len(sample.translate(None, b" \t\r\n"))
