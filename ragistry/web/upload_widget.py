@@ -17,6 +17,11 @@ from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.widgets import Built, KeyedList, button, icon_button
 
 READ = "PDF, Markdown, text, CSV, Office and web documents, code, zip files of these"
+NO_MEDIA = (
+    "(files) => files.filter((file) => "
+    "!/^(image|audio|video|font)\\//.test(file.type) || /\\.(ts|svg)$/i.test(file.name))"
+)
+"""Function of the browser that refuses files before they are sent. TypeScript has the type of a film."""
 
 GetCollection = Callable[[], Awaitable[str | None]]
 """Returns the collection for the files, and creates it if necessary; None if that failed."""
@@ -41,7 +46,7 @@ def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> N
     """Show an area to drop or choose files. Files that are refused at once are listed for ``collection``."""
 
     def refuse(event: events.GenericEventArguments) -> None:
-        refused = [(name, _refusal(limit, size)) for limit, name, size in event.args]
+        refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
         state.jobs.add(collection, [], _label([name for name, _ in refused]), refused=refused)
 
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
@@ -59,7 +64,7 @@ def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> N
             on_multi_upload=upload,
         )
         # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
-        uploader.classes("rg-hidden")
+        uploader.classes("rg-hidden").props[":filter"] = NO_MEDIA
         # Unique field names: of several fields with one name, the server sees only the last.
         uploader.props[":field-name"] = "(file) => file.__key + Math.random()"
         uploader.on(
@@ -101,8 +106,10 @@ def _label(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
 
 
-def _refusal(limit: str, size: int) -> str:
+def _refusal(limit: str, name: str, size: int) -> str:
     """Describe the limit that a file exceeds, and the remedy."""
+    if limit == "filter":
+        return f"{PurePosixPath(name).suffix} is not a supported format"
     if limit == "max-file-size":
         most = f"the limit for a file is {UPLOAD_MEGABYTES} MB"
         return f"it has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
@@ -149,7 +156,7 @@ async def _queue_uploads(
             if name in known and not replace:
                 raise SourceError("a file of this name is already in this collection; tick Replace, or rename the file")
             if file.size() > UPLOAD_MEGABYTES * 1_000_000:
-                raise SourceError(_refusal("max-file-size", file.size()))
+                raise SourceError(_refusal("max-file-size", name, file.size()))
             # In a new folder: the existing source needs its file until the new file is known to be readable.
             kept.append(await state.uploads.keep(name, file.save))
         except SourceError as error:

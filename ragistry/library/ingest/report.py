@@ -70,6 +70,10 @@ class IngestReport:
         self.embedded += other.embedded
 
 
+LINE = 80
+"""Number of characters of a line in a terminal."""
+
+
 def left_out_kinds(counts: Mapping[str, int], width: int = 60) -> str:
     """List numbers of files by suffix, the most frequent first, in about ``width`` characters."""
     kinds = [f"{number:,} {suffix}" for suffix, number in Counter(counts).most_common()]
@@ -85,7 +89,8 @@ def left_out_line(report: IngestReport) -> str:
     if not report.left_out:
         return ""
     files = numbered(sum(report.left_out.values()), "file[|s]")
-    return f"{files} ({left_out_kinds(report.left_out, 29)}); read text with --all-text"
+    width = LINE - len(f"left out: {files} (); read text with --all-text")
+    return f"{files} ({left_out_kinds(report.left_out, width)}); read text with --all-text"
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:
