@@ -32,6 +32,9 @@ FILES: dict[str, str | bytes] = {
     "empty.md": "",
     "broken.pdf": b"%PDF-1.4 nothing",
     "old.pages": b"\xd0\xcf\x11\xe0",
+    "README": "Tea of the house.",
+    "id_rsa": "A key.",
+    "photo.png": b"\x89PNG\r\n\x1a\n\0",
 }
 Take = Callable[[Path], object]
 
@@ -64,8 +67,9 @@ def test_every_door_stores_the_same(door: tuple[Workspace, Take], corpus: Corpus
     workspace, take = door
     folder = corpus(FILES)
     take(folder)
-    assert workspace.library.list_sources("notes") == ["black.md", "leaves/green.txt"]
+    assert workspace.library.list_sources("notes") == ["README", "black.md", "leaves/green.txt"]
     (folder / "black.md").unlink()
+    (folder / "README").unlink()
     corpus({"leaves/green.txt": "Green tea in cold water."})
     take(folder)
     assert workspace.library.list_sources("notes") == ["leaves/green.txt"]
@@ -138,7 +142,7 @@ def test_here_and_client_report_the_same(tmp_path: Path, corpus: Corpus) -> None
                     reports.append(remote.library.ingest_folder(folder, "notes"))
     here, client = (comparable(report_as_mapping(report, "notes")) for report in reports)
     assert here == client
-    assert here["unread"] == {".pages": 1}
+    assert (here["unread"], here["left_out"]) == ({".pages": 1}, {"without suffix": 1, ".png": 1})
 
 
 def comparable(values: dict[str, Any]) -> dict[str, Any]:
