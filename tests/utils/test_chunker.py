@@ -150,7 +150,7 @@ def test_lines_are_the_units_of_code_and_tables() -> None:
 def test_what_cannot_be_read_or_cut_is_refused(tmp_path: Path) -> None:
     with refused(SourceNotFoundError):
         chunk_document(tmp_path / "missing.txt", 100)
-    (tmp_path / "file.xyz").touch()
+    (tmp_path / "file.xyz").write_bytes(bytes(9))
     with refused(UnsupportedFormatError):
         chunk_document(tmp_path / "file.xyz", 100)
     with refused(ConfigError):
