@@ -13,6 +13,9 @@ from typing import Any
 from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.states import SubstitutionDef
+from docutils.readers.standalone import Reader
+from docutils.transforms import Transform
 
 from ragistry.utils.documents.blocks import Block, ReadDocument
 from ragistry.utils.documents.encoding import decode
@@ -51,13 +54,30 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
     """Read a document with docutils, and without its errors."""
     _understand_everything()
     decoded = decode(data)
-    tree = publish_doctree(decoded.text, settings_overrides=_SETTINGS)
+    tree = publish_doctree(decoded.text, reader=_Reader(), settings_overrides=_SETTINGS)
     blocks = [Block(text) for text in _blocks(tree, 1)]
     title = next((node.astext() for node in tree.findall(nodes.title)), "")
     author = next((node.astext() for node in tree.findall(nodes.author)), "")
     created = next((node.astext() for node in tree.findall(nodes.date)), "")
     info = {"Title": title, "Author": author, "Created": created}
     return ReadDocument(blocks, info, warnings=[decoded.warning] if decoded.warning else [])
+
+
+class _UndefinedSubstitutions(Transform):  # type: ignore[misc]
+    """Keep the text of references in substitutions that refer to no substitution; docutils fails at them."""
+
+    default_priority = 219  # just before docutils replaces the references
+
+    def apply(self) -> None:
+        for definition in self.document.findall(nodes.substitution_definition):
+            for reference in list(definition.findall(nodes.substitution_reference)):
+                if reference["refname"].lower() not in self.document.substitution_names:
+                    reference.replace_self(nodes.Text(reference.rawsource))
+
+
+class _Reader(Reader):  # type: ignore[misc]
+    def get_transforms(self) -> list[type[Transform]]:
+        return [*super().get_transforms(), _UndefinedSubstitutions]
 
 
 def _understand_everything() -> None:
@@ -109,7 +129,8 @@ class _Invisible(Directive):  # type: ignore[misc]
     option_spec: Any = None
 
     def run(self) -> list[nodes.Node]:
-        return []
+        # docutils drops a substitution without content; one of raw HTML is often a line break.
+        return [nodes.Text(" ")] if isinstance(self.state, SubstitutionDef) else []
 
 
 class _AnyOption(dict[str, Any]):
