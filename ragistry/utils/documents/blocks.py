@@ -6,6 +6,8 @@ A reader is a function ``read(data: bytes, suffix: str) -> ReadDocument`` that r
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -17,6 +19,16 @@ SEPARATOR = "\n\n"
 """The text between two blocks."""
 REPAIR = "open it in the program that made it and save it again"
 """The remedy for a document that cannot be read."""
+_REASONS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (MemoryError, "it needs more memory than there is"),
+    (RecursionError, "it is nested too deeply"),
+    (UnicodeError, "it has characters that its encoding does not allow"),
+    ((EOFError, zlib.error, struct.error), "it is cut off or damaged"),
+    (LookupError, "a part of it is missing"),
+    (ArithmeticError, "a number in it is too large"),
+    ((AssertionError, AttributeError, NotImplementedError, TypeError), "its parts do not match its format"),
+)
+_CODE = re.compile(r"\w\(|[\w.]+(?:Error|Exception)\b|NoneType|__|<\w|0x|^\S*$")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -81,10 +93,13 @@ def longest_text(size: int) -> int:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error says about a file. An error of Python itself says something about the code of a reader."""
-    if type(error).__module__ == "builtins" or not str(error).strip():
-        return "a part of it is not as its format demands"
-    return " ".join(str(error).split())[:200]
+    """Say why a document cannot be read, after an error that its reader did not expect, without names of code."""
+    for kinds, reason in _REASONS:
+        if isinstance(error, kinds):
+            return reason
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = " ".join(said.split())[:200]
+    return "its content is damaged" if _CODE.search(text) else text
 
 
 def words_of(text: str) -> Counter[str]:

@@ -365,7 +365,7 @@ _SYMBOLS: dict[str, dict[int, str]] = {
 _PRIVATE = re.compile("[\uf020-\uf0ff]")
 
 
-def _symbol(font: str, code: int) -> str | None:
+def symbol(font: str, code: int) -> str | None:
     """Return the character of a symbol font; an empty text for an unknown pictogram, None for an unknown font."""
     table = _SYMBOLS.get(font.lower())
     if table is not None:
@@ -716,7 +716,7 @@ class _Reader:
             fonts = None if self._font is None else self._font.find(W + "rFonts")
             names = [] if fonts is None else [fonts.get(W + name, "") for name in ("ascii", "hAnsi", "cs")]
             font = next((name for name in names if name.lower() in _SYMBOLS), "")
-            text = _PRIVATE.sub(lambda char: (_symbol(font, ord(char[0])) or "") if font else char[0], text)
+            text = _PRIVATE.sub(lambda char: (symbol(font, ord(char[0])) or "") if font else char[0], text)
         line.parts.append(text.replace("\n", " ").replace("\r", " "))
 
     def _field_mark(self, mark: Element, line: _Line | None) -> None:
@@ -744,7 +744,7 @@ class _Reader:
             code = int(element.get(W + "char", ""), 16)
         except ValueError:
             return
-        sign = _symbol(element.get(W + "font", ""), code)
+        sign = symbol(element.get(W + "font", ""), code)
         self.unmapped += sign is None
         if not self._muted:
             line.parts.append(sign or "")

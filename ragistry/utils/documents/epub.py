@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
 from lxml import etree
 
-from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, missing_words
+from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
-from ragistry.utils.documents.html_page import to_markdown, visible_text
+from ragistry.utils.documents.html_page import read_page
 from ragistry.utils.documents.markdown import outline
 from ragistry.utils.documents.office_package import Package
 
@@ -26,9 +27,10 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
 class _Book:
     def __init__(self, package: Package) -> None:
         self.package = package
+        self.names = {_alike(name): name for name in package.names}
         container = package.xml("META-INF/container.xml")
         found = container.find(".//{*}rootfile") if container is not None else None
-        self.name = found.get("full-path") or "" if found is not None else ""
+        self.name = self._part("", found.get("full-path") or "") if found is not None else ""
         root = package.xml(self.name)
         if root is None:
             raise UnreadableFileError(f"is not a book, or damaged; {REPAIR}")
@@ -42,19 +44,21 @@ class _Book:
     def read(self) -> ReadDocument:
         document = ReadDocument(info=self._info())
         titles = self._titles()
-        missing, chapter = 0, ""
+        chapter = ""
         for name in dict.fromkeys(self._chapters()):
             try:
                 page = decode(self.package.data(name)).text
             except ValueError:  # not a text
                 self.package.damaged.append(name)
                 continue
-            text = to_markdown(page)
-            missing += missing_words([visible_text(page)], text)
+            found = read_page(page)
+            text = found.text
+            for kind, count in found.lost.items():
+                document.lost[kind] = document.lost.get(kind, 0) + count
+            document.warnings += [f"{name}: {found.warning}"] if found.warning else []
             # A file without a title continues the chapter before it.
             chapter = titles.get(name.casefold()) or outline(text).sections[0].title or chapter
             document.blocks.append(Block(text, Place(chapter=chapter)))
-        document.lost = {"text": missing} if missing else {}
         document.warnings += self.package.warnings()
         return document
 
@@ -66,8 +70,10 @@ class _Book:
                 yield self._part(self.name, item.get("href") or "")
 
     def _part(self, base: str, address: str) -> str:
-        path = unquote(address.partition("#")[0])
-        return posixpath.normpath(posixpath.join(posixpath.dirname(base), path))
+        """Return the name of the part to which an address in another part leads, however either is written."""
+        path = address.partition("#")[0].replace("\\", "/")
+        path = posixpath.normpath(posixpath.join("/", posixpath.dirname(base), path)).lstrip("/")
+        return path if path.casefold() in self.package.names else self.names.get(_alike(path), unquote(path))
 
     def _titles(self) -> dict[str, str]:
         """Return the title of each page in the table of contents; of several titles the first."""
@@ -101,3 +107,8 @@ class _Book:
                 several = key in info and key in ("Author", "Keywords")
                 info[key] = f"{info[key]}, {value}" if several else info.get(key, value)
         return info
+
+
+def _alike(name: str) -> str:
+    """Return what names of one part have in common that differ in escapes, case or the composition of letters."""
+    return unicodedata.normalize("NFC", unquote(name)).casefold()

@@ -98,7 +98,6 @@ def reader_errors(name: str) -> Iterator[None]:
     except (RagistryError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        reason = "it needs too much memory" if isinstance(error, MemoryError) else reason_of(error)
         raise ExtractionError(
-            f"{name!r} cannot be read ({reason}); open it in its program and save it again"
+            f"{name!r} cannot be read ({reason_of(error)}); it may be damaged: open it in its program and save it again"
         ) from error

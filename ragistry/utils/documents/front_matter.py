@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ragistry.utils.custom_metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text
+from ragistry.utils.documents.blocks import reason_of
 from ragistry.utils.metadata import scalar_problem
 from ragistry.utils.wording import one_line
 
@@ -223,8 +224,8 @@ def _parser_errors() -> tuple[type[Exception], ...]:
 
 
 def _reason(error: Exception) -> str:
-    reason = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
-    return " ".join(str(reason).split())[:200]
+    problem = getattr(error, "problem", None)
+    return one_line(str(problem)) if problem else reason_of(error)
 
 
 def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:

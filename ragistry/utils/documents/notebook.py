@@ -1,4 +1,4 @@
-"""Jupyter notebooks as Markdown. kreuzberg breaks their letters outside ASCII and drops most outputs."""
+"""Jupyter notebooks as Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ragistry.utils.documents.blocks import REPAIR, Block, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.blocks import Block, ReadDocument, UnreadableFileError
 from ragistry.utils.documents.encoding import decode
 from ragistry.utils.documents.html_page import to_markdown
 
@@ -25,9 +25,9 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
         authors = [str(one.get("name", "")) for one in described.get("authors") or () if isinstance(one, dict)]
         info = {"Title": str(described.get("title", "")), "Author": ", ".join(filter(None, authors))}
     except json.JSONDecodeError as error:
-        raise UnreadableFileError(f"cannot be read (not JSON: {error}); {REPAIR}") from error
+        raise UnreadableFileError(f"line {error.lineno} is not JSON") from error
     except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise UnreadableFileError(f"cannot be read (not a notebook); {REPAIR}") from error
+        raise UnreadableFileError("it is not a notebook") from error
     return ReadDocument(blocks, info)
 
 
@@ -61,7 +61,10 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
 
 
 def _joined(lines: str | list[str]) -> str:
-    return (lines if isinstance(lines, str) else "".join(lines)).strip("\n")
+    text = lines if isinstance(lines, str) else "".join(lines)
+    return (
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip("\n")
+    )  # JSON may have half a character
 
 
 def _fenced(text: str, language: str) -> str:

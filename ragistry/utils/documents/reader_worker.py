@@ -33,7 +33,6 @@ from ragistry.utils.documents.tex import read_tex
 OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
-_OUT_OF_MEMORY = "out of memory"  # of libraries in Rust, in an error of another kind
 
 
 def main() -> None:
@@ -78,8 +77,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return _needs_memory(request)
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
-        if _OUT_OF_MEMORY in str(error):
-            return _needs_memory(request)
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason_of(error)}); {remedy}", "spoiled": True}
 
@@ -133,7 +130,12 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
 
 def _read_tex(data: bytes) -> dict[str, Any]:
     decoded = decode(data)
-    text, metadata = read_tex(decoded.text)
+    try:
+        text, metadata = read_tex(decoded.text)
+    except (RecursionError, ValueError, LookupError) as error:
+        from ragistry.utils.documents.readers import as_plain_text
+
+        return {"text": decoded.text, "metadata": {}, "warning": as_plain_text(error)}
     return {"text": text, "metadata": metadata, "warning": decoded.warning}
 
 

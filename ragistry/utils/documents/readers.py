@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
 
-from kreuzberg import ExtractionConfig, KreuzbergError, extract_bytes_sync
-
 from ragistry.utils.documents import mail
-from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
+from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.utils.documents.encoding import UndecodableError, decode
-from ragistry.utils.documents.office_package import NO_PACKAGE
 
 READERS = {
     **dict.fromkeys((".docx", ".docm"), "docx"),
@@ -24,15 +20,16 @@ READERS = {
     ".epub": "epub",
     ".ipynb": "notebook",
     ".rst": "rst",
+    ".rtf": "rtf",
+    ".org": "org",
 }
-"""The module with the reader of each suffix; the others are read by kreuzberg, mails by `mail`."""
+"""The module with the reader of each suffix; mails are read by `mail`."""
 MAILS = frozenset({".eml", ".msg"})
-GENERAL = {".rtf": "application/rtf", ".org": "text/x-org"}
-"""The media types of what kreuzberg reads."""
+MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
+"""Suffixes of texts with markup. What their reader cannot read is read as plain text."""
 TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", ".yaml", ".yml", ".log"})
 """Suffixes of attachments that are read as they are."""
 
-_PREFIX = re.compile(r"^(?:\w*Error:? ?)+")
 ReadPdf = Callable[[bytes], ReadDocument]
 
 
@@ -49,15 +46,27 @@ def read_document(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
         KeyError: No reader for this suffix.
     """
     suffix = PurePath(name).suffix.lower()
-    if suffix in READERS:
-        read = import_module(f"ragistry.utils.documents.{READERS[suffix]}").read
-        document: ReadDocument = read(data, suffix)
+    if suffix not in READERS and suffix not in MAILS:
+        raise KeyError(suffix)
+    try:
+        if suffix in MAILS:
+            return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf))
+        document: ReadDocument = import_module(f"ragistry.utils.documents.{READERS[suffix]}").read(data, suffix)
         return document
-    if suffix in MAILS:
-        return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf))
-    if suffix in GENERAL:
-        return _general(data, suffix)
-    raise KeyError(suffix)
+    except (MemoryError, UndecodableError):
+        raise
+    except Exception as error:
+        reason = (
+            str(error) if isinstance(error, UnreadableFileError) else f"cannot be read ({reason_of(error)}); {REPAIR}"
+        )
+        if suffix not in MARKUP:
+            raise UnreadableFileError(reason) from error
+        return ReadDocument([Block(decode(data).text)], warnings=[as_plain_text(error)])
+
+
+def as_plain_text(error: Exception) -> str:
+    """Say that a text was read without its markup, after an error of its reader."""
+    return f"its markup cannot be read ({reason_of(error)}), so it was read as plain text"
 
 
 def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
@@ -76,31 +85,3 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
 def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
     """Return the pages of a PDF as blocks."""
     return ReadDocument([Block(page, Place(page=number)) for number, page in enumerate(pages, 1) if page], info)
-
-
-def _general(data: bytes, suffix: str) -> ReadDocument:
-    """Read a document with kreuzberg. Its cache stays off, since it would keep texts on disk that are deleted later."""
-    if suffix == ".rtf" and not data.lstrip().startswith(b"{\\rtf"):
-        raise UnreadableFileError(NO_PACKAGE)
-    if suffix == ".org":
-        data = decode(data).text.encode(errors="replace")
-    try:
-        config = ExtractionConfig(output_format="markdown", use_cache=False)
-        found = extract_bytes_sync(data, GENERAL[suffix], config=config)
-    except KreuzbergError as error:
-        reason = _PREFIX.sub("", " ".join(str(error).split()))
-        if "out of memory" in reason:
-            raise MemoryError(reason) from error
-        raise UnreadableFileError(f"cannot be read ({reason[:200]}); {REPAIR}") from error
-    return ReadDocument([Block(str(found.content))], _described(found.metadata))
-
-
-def _described(metadata: object) -> dict[str, str]:
-    get = metadata.get  # type: ignore[attr-defined]
-    keywords = get("keywords")
-    return {
-        "Title": str(get("title") or get("subject") or ""),
-        "Author": ", ".join(get("authors") or []),
-        "Created": str(get("created_at") or ""),
-        "Keywords": ", ".join(keywords) if isinstance(keywords, list) else "",
-    }
