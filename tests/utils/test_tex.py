@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ragistry.utils.chunker import chunk_document
 from ragistry.utils.documents.extract import extract
+from ragistry.utils.documents.extracted import ExtractLimits
 
 PAPER = r"""
 \documentclass[11pt]{article}
@@ -79,8 +82,31 @@ def test_a_part_of_a_document_is_all_text(tmp_path: Path) -> None:
     assert extract(path).warnings == ("the document is empty: it has no text to search",)
 
 
-def test_no_text_makes_it_slow_or_fail(tmp_path: Path) -> None:
+UNITS = [
+    *("{", "\\", "$", "\\begin{a}", "\\item[", "%\n", "\\begin{verbatim}", "\\begin{minted}{", "\\begin{lstlisting}[a"),
+    *("\\[ ", "\\( ", "\\begin{align}", "$$ ", " \t", "\\section{", "\\cite["),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_what_is_never_closed_is_read(unit: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.tex"
-    for odd in ("{" * 20_000, "\\" * 20_000, "$" * 20_001, "\\begin{a}" * 5_000, "\\item[" * 5_000, "%\n" * 20_000):
-        path.write_text(odd, encoding="utf-8")
-        extract(path)
+    path.write_text("first " + unit * 30_001 + "\nlast", encoding="utf-8")
+    found = extract(path, limits=ExtractLimits(seconds=20))
+    assert found.text.startswith("first")
+
+
+FORMULAS = [
+    (r"a $x$ \$5 \[y\] \(z\) $$w$$ c\\[2pt] d", "a $x$ $5 \\[y\\] \\(z\\) $$w$$ c\nd\n"),
+    (r"\begin{align*} q_{1} \end{align*} e", "\\begin{align*} q_{1} \\end{align*} e\n"),
+    (r"\begin{minted}[linenos]{c}" "\n  int x;\n" r"\end{minted}", "```\n  int x;\n```\n"),
+    (r"\begin{verbatim} open", "open\n"),
+    ("$a\n\nb$ c", "$a\n\nb$ c\n"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), FORMULAS)
+def test_formulas_and_code_are_kept_as_they_are(source: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tex"
+    path.write_text(source, encoding="utf-8")
+    assert extract(path).text == expected

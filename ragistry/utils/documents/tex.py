@@ -1,19 +1,19 @@
 """Convert LaTeX to Markdown: headings, lists, code and text; formulas are kept unchanged.
 
-kreuzberg drops the body of such files, and a full converter would need the packages that a document loads.
+A full converter would need the packages that a document loads.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from unicodedata import normalize
 
-_VERBATIM = re.compile(
-    r"\\begin\{(verbatim|lstlisting|minted)\*?\}(?:\[[^\]\n]{0,300}\]|\{[^}]*\})*\n?(.*?)\\end\{\1\*?\}", re.DOTALL
-)
-_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)[ \t]*%.*")
-_BODY = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.DOTALL)
 _OPTION = r"\[[^\]\n]{0,300}\]"
+_VERBATIM = re.compile(rf"\\begin\{{(verbatim|lstlisting|minted)(\*?)\}}(?:{_OPTION}|\{{[^{{}}\n]{{0,300}}\}})*\n?")
+_BLANKS = r"(?:(?<![ \t])[ \t]*)?"  # all blanks before something; looked for once only
+_COMMENT = re.compile(rf"(?<!\\)((?:\\\\)*){_BLANKS}%.*")
+_BODY = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.DOTALL)
 _ARGUMENT = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 _SAID = re.compile(rf"\\(title|author|date)\s*(?:{_OPTION})?{_ARGUMENT}")
 _LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
@@ -30,10 +30,10 @@ _LETTERS = {
 }  # fmt: skip
 _LETTER = re.compile(rf"\\({'|'.join(_LETTERS)})(?![A-Za-z])\s?(?:\{{\}})?")
 _MATH = re.compile(
-    r"\$\$.*?\$\$|\$[^$\n]*(?:\n[^$\n]+)*\$|\\\[.*?\\\]|\\\(.*?\\\)|"
-    r"\\begin\{(equation|align|gather|multline|eqnarray|displaymath)(\*?)\}.*?\\end\{\1\2\}",
-    re.DOTALL,
+    r"\\\\|\\\$|(?P<formula>\$(?!\$)[^$\n]*(?:\n[^$\n]+)*\$)|(?P<opening>\$\$|\\\[|\\\()|"
+    r"\\begin\{(equation|align|gather|multline|eqnarray|displaymath)(\*?)\}"
 )
+_CLOSING = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
 _DROPPED = re.compile(
     r"\\(?:[A-Za-z]*cite[A-Za-z]*|[A-Za-z]*ref|label|pageref|index|vspace|hspace|includegraphics|input|include|"
     r"bibliography|bibliographystyle|usepackage|documentclass|newcommand|renewcommand|setlength|pagestyle|"
@@ -57,15 +57,24 @@ def read_tex(source: str) -> tuple[str, dict[str, str]]:
         return f"\ue000{len(kept) - 1}\ue001"
 
     source = source.translate(_MARKS)
-    text = _VERBATIM.sub(lambda match: keep(f"\n```\n{match[2].rstrip()}\n```\n"), source)
+
+    def code(_: re.Match[str], content: str) -> str:
+        return keep(f"\n```\n{content.rstrip()}\n```\n")
+
+    def formula(match: re.Match[str], content: str) -> str:
+        if not (closing := _closing(match)):
+            return keep(match[0]) if match["formula"] else match[0]
+        return keep(f"{match[0]}{content}{closing}")
+
+    text = _enclosed(source, _VERBATIM, code)
     text = _COMMENT.sub(r"\1", text)
     about = {match[1]: _plain(match[2]) for match in _SAID.finditer(text)}
     body = _BODY.search(text)
     text = _SAID.sub("", body[1] if body else text)
-    text = _MATH.sub(lambda match: keep(match[0]), text)
+    text = _enclosed(text, _MATH, formula)
     text = _HEADING.sub(lambda match: f"\n\n{'#' * _LEVELS[match[1]]} {_plain(match[2])}\n\n", text)
     text = re.sub(
-        r"[ \t]*\\item\b[ \t]*(?:\[([^\]\n]{0,300})\])?[ \t]*",
+        rf"{_BLANKS}\\item\b[ \t]*(?:\[([^\]\n]{{0,300}})\])?[ \t]*",
         lambda match: f"- {match[1] or ''} ".replace("  ", " "),
         text,
     )
@@ -74,6 +83,35 @@ def read_tex(source: str) -> tuple[str, dict[str, str]]:
     while "\ue000" in text:
         text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], text)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", {key: value for key, value in about.items() if value}
+
+
+def _closing(match: re.Match[str]) -> str:
+    """Return what ends an environment or formula; empty for what is whole already."""
+    opening = match.groupdict().get("opening")
+    if opening:
+        return _CLOSING[opening]
+    name, star = match.groups()[-2:]
+    return f"\\end{{{name}{star}}}" if name else ""
+
+
+def _enclosed(
+    text: str,
+    opening: re.Pattern[str],
+    replacement: Callable[[re.Match[str], str], str],
+) -> str:
+    """Replace what stands between an opening and its closing; an opening without one stays. Takes linear time."""
+    parts: list[str] = []
+    absent: set[str] = set()
+    done = position = 0
+    while found := opening.search(text, position):
+        position, mark = found.end(), _closing(found)
+        end = -1 if mark in absent else text.find(mark, position)
+        if end < 0:
+            absent.add(mark)
+            continue
+        parts += [text[done : found.start()], replacement(found, text[position:end])]
+        done = position = end + len(mark)
+    return "".join([*parts, text[done:]])
 
 
 def _plain(text: str, *, lines: bool = False) -> str:
