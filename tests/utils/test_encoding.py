@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.extract import extract
 
 POLISH = "Zażółć gęślą jaźń. Książka leży na stole, a żółw śpi pod łóżkiem. Był późny wieczór."
 RUSSIAN = "Привет мир. Это простой текст на русском языке, который нужно прочитать правильно."
@@ -124,3 +125,23 @@ def test_real_paragraphs_are_read_as_they_were_written(data: Path, name: str, en
     texts = [json.loads(line)["text"].encode(encoding, "ignore") for line in lines]
     wrong = sum(decode(text).text != text.decode(encoding) for text in texts)
     assert wrong <= 0.02 * len(texts)
+
+
+COLOURED = [
+    ("\x1b[1mvalve\x1b[0m open", "valve open"),
+    ("\x1b[38;5;12mvalve\x1b[K", "valve"),
+    ("\x1b]8;;http://e.org\x1b\\link\x1b]8;;\x1b\\ \x1b]0;title\x07end", "link end"),
+    ("N\bNA\bAME _\bu\x1b(B", "NAME u"),
+    ("\u009b1mvalve", "valve"),
+    ("no commands [1m", "no commands [1m"),
+]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md", ".csv"])
+@pytest.mark.parametrize(("text", "expected"), COLOURED)
+def test_commands_of_a_terminal_are_removed_from_text_files(
+    text: str, expected: str, suffix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_text(f"first\n{text}\n", encoding="utf-8")
+    assert extract(path).text == f"first\n{expected}\n"

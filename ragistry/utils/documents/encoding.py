@@ -38,6 +38,13 @@ _FEW = 3  # bytes outside ASCII that are too few to detect an encoding, as in "5
 _DAMAGED = 0.1  # share of bad sequences up to which a file is damaged UTF-8 rather than another encoding
 
 
+_TERMINAL = re.compile(
+    "\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|[ -/]+[0-~]|[0-Z\\\\^-~])"
+    "|\x9b[0-?]*[ -/]*[@-~]|[^\n]\x08"
+)
+"""Colours and other commands of terminals, and letters that another one is printed over."""
+
+
 class Decoded(NamedTuple):
     """The text, its encoding (Python's name), and a warning if the encoding was uncertain."""
 
@@ -98,6 +105,11 @@ def _is_western(data: bytes) -> bool:
     ascii_letters = sum(map(bytes.isalpha, (data[at : at + 1] for at in range(len(data)))))
     others = {character for character in data.decode(_NAMES[0]) if character > "\x7f"}
     return others <= _WESTERN and 2 * ascii_letters > ascii_letters + len(data.translate(None, _ASCII))
+
+
+def without_commands(text: str) -> str:
+    """Remove colours and other commands of terminals from a text."""
+    return _TERMINAL.sub("", text) if any(sign in text for sign in "\x1b\x9b\b") else text
 
 
 def _lenient(data: bytes, encoding: str) -> Decoded:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ragistry.utils.documents.blocks import Block, ReadDocument, UnreadableFileError
-from ragistry.utils.documents.encoding import decode
+from ragistry.utils.documents.encoding import decode, without_commands
 from ragistry.utils.documents.html_page import to_markdown
-
-_TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")  # colours of tracebacks
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix
@@ -49,7 +46,7 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
     if output.get("output_type") in ("error", "pyerr"):
         trace = "\n".join(map(str, output.get("traceback") or ()))
         error = f"{output.get('ename', '')}: {output.get('evalue', '')}"
-        yield _fenced(_TERMINAL.sub("", trace if str(output.get("evalue", "")) in trace else f"{trace}\n{error}"), "")
+        yield _fenced(without_commands(trace if str(output.get("evalue", "")) in trace else f"{trace}\n{error}"), "")
         return
     data = output.get("data") or {}
     if markdown := data.get("text/markdown"):
@@ -57,7 +54,7 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
     elif page := data.get("text/html") or output.get("html"):
         yield to_markdown(_joined(page)).strip()
     else:
-        yield _fenced(_TERMINAL.sub("", _joined(output.get("text") or data.get("text/plain") or "")), "")
+        yield _fenced(without_commands(_joined(output.get("text") or data.get("text/plain") or "")), "")
 
 
 def _joined(lines: str | list[str]) -> str:

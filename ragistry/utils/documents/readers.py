@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from ragistry.utils.documents import mail
 from ragistry.utils.documents.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
-from ragistry.utils.documents.encoding import UndecodableError, decode
+from ragistry.utils.documents.encoding import UndecodableError, decode, without_commands
 
 READERS = {
     **dict.fromkeys((".docx", ".docm"), "docx"),
@@ -75,7 +75,7 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
         return read_pdf(data)
     if suffix in TEXTS:
         try:
-            text = decode(data).text
+            text = without_commands(decode(data).text)
         except UndecodableError as error:
             raise UnreadableFileError(f"is not a text file: {error}") from error
         return ReadDocument([Block(text.replace("\r\n", "\n"))])
