@@ -129,3 +129,19 @@ PLAIN = [
 def test_headings_are_plain(raw: str, plain: str) -> None:
     assert plain_heading(raw) == plain
     assert outline(f"## {raw}\n\ntext").sections[0].title == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "fenced"),
+    [
+        ("# A\n\n<!--\n# no\n\nx\n===\n```\n-->\n\n## B\n", ["A", "A > B"], []),
+        ("  <!-- # no\n# no\n--> # no\n# A", ["", "A"], []),
+        ("# A\n```\n<!--\n```\n## B\n-->", ["A", "A > B"], ["```\n<!--\n```"]),
+        ("# A\n<!-- never closed\n## B", ["A", "A > B"], []),
+        ("# A `<!--`\n## B `-->`", ["A <!--", "A <!-- > B -->"], []),
+        ("# A\n<!-- one -->\nTitle\n---\n", ["A", "A > Title"], []),
+        ("> <!--\n> # no\n> -->\n# A", ["", "A"], []),
+    ],
+)
+def test_heading_in_a_comment_is_none(text: str, found: list[str], fenced: list[str]) -> None:
+    assert (contexts(text), code(text)) == (found, fenced)

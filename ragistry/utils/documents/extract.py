@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from base64 import b64encode
 from dataclasses import replace
@@ -13,7 +12,7 @@ from pathlib import Path
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.utils.custom_metadata import shortened
 from ragistry.utils.documents import front_matter
-from ragistry.utils.documents.encoding import UndecodableError, decode
+from ragistry.utils.documents.encoding import UndecodableError, decode, without_commands
 from ragistry.utils.documents.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.utils.documents.formats import (
     CONVERTED,
@@ -27,14 +26,13 @@ from ragistry.utils.documents.formats import (
 from ragistry.utils.documents.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.utils.documents.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.utils.documents.line_numbers import line_numbers
-from ragistry.utils.documents.markdown import plain_heading
+from ragistry.utils.documents.markdown import outline
 from ragistry.utils.documents.office import read_office
 from ragistry.utils.documents.old_formats import read_old
 from ragistry.utils.documents.pdf import read_pdf
 from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.utils.documents.text_files import SAMPLE, is_text
 
-_FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>[^\n]*))", re.MULTILINE)
 _WRITTEN = frozenset({".rst", ".org"})
 """Documents that are written as text, so that lines of them can be named."""
 _DEFAULT_LIMITS = ExtractLimits()
@@ -76,7 +74,7 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         found = read_old(source, limits) if suffix in CONVERTED else read_office(source, limits)
         if suffix in _WRITTEN:
             found = _numbered(found, limits)
-        title = found.metadata.get("title") or plain_heading(_first_heading(found.text))
+        title = found.metadata.get("title") or _first_heading(found.text)
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     if suffix in TEX_EXTS:
         answer = read_in_worker(source, "tex", limits, "correct it")
@@ -173,12 +171,12 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
         decoded = decode(data)
     except UndecodableError as error:
         raise ExtractionError(f"{source!r} is not a text file: {error}") from error
-    return decoded.text.replace("\r\n", "\n").replace("\r", "\n"), decoded.warning
+    return without_commands(decoded.text).replace("\r\n", "\n").replace("\r", "\n"), decoded.warning
 
 
 def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
-    title = metadata.get("title") or plain_heading(_first_heading(body))
+    title = metadata.get("title") or _first_heading(body)
     metadata = {"title": title, **metadata} if title else metadata
     lines = text.count("\n") + 1
     numbers = range(lines - body.count("\n"), lines + 1)
@@ -189,17 +187,8 @@ def _markdown(text: str, source: str, warning: str) -> Extracted:
 
 
 def _first_heading(body: str) -> str:
-    """Return the text of the first heading of level 1 that is not inside fenced code; empty without one."""
-    fence = ""
-    for found in _FENCE_OR_HEADING.finditer(body):
-        if mark := found["fence"]:
-            if fence in ("", mark):
-                fence = "" if fence else mark
-        elif not fence:
-            heading = found["heading"].rstrip(" \t")
-            title = heading.rstrip("#")
-            return title.rstrip(" \t") if not title or title[-1] in " \t" else heading
-    return ""
+    """Return the text of the first heading of level 1 that has one; empty without one."""
+    return next((section.title for section in outline(body).sections if section.level == 1 and section.title), "")
 
 
 def _warned(text: str, *warnings: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 r"""The structure of a Markdown text for the chunker: sections and fenced code.
 
 Headings are ATX (``## Install``) and setext (underlined with ``===`` or ``---``), as in CommonMark; an apparent heading
-inside a fence is code. A fence may be indented, inside a list or a quotation, and unclosed.
+inside a fence is code, and in an HTML comment nothing. A fence may be indented, inside a list or a quotation, and
+unclosed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from ragistry.utils.text.boundaries import next_word
 
 _ITEM = r"(?:[-*+]|\d{1,3}[.)])[ \t]"
 _BLOCK = re.compile(
-    r"\n(?=[ \t>]*+[#`~=*+\d-])(?:"  # skips most lines
+    r"\n(?=[ \t>]*+[#`~=*+\d<-])(?:"  # skips most lines
     rf"[ \t>]*+(?:{_ITEM}+)?+(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*+"
+    r"| {0,3}(?P<comment><!--)"
     r"| {0,3}(?P<marks>\#{1,6})(?!\#)(?:[ \t]+(?P<title>[^\n]*+))?(?=\s|\Z)"
     r"| {0,3}(?P<underline>=++|-++)[ \t\r]*+(?=\n|\Z))"
 )
@@ -82,9 +84,11 @@ def outline(text: str, breaks: Sequence[int] = ()) -> Outline:
     fences: list[tuple[int, int]] = []
     lines = "\n" + text  # with a line end before every line; offsets are one more than in the text
     opened: re.Match[str] | None = None
-    done = 0
+    done, is_open = 0, False
     for block in _BLOCK.finditer(lines):
         kind, end = block.lastgroup, block.end()
+        if block.start() < done:  # in a comment
+            continue
         if opened:
             if kind != "fence" or not _closes(block, opened["fence"]):
                 continue
@@ -92,6 +96,13 @@ def outline(text: str, breaks: Sequence[int] = ()) -> Outline:
             opened = None
         elif kind == "fence":
             opened = block
+        elif kind == "comment":
+            if is_open:
+                continue
+            closing = lines.find("-->", end)
+            is_open, end = closing < 0, closing + 3
+            if is_open:  # an opening without an end is text
+                continue
         elif kind != "underline":
             marks = block["marks"]
             headings.append((block.start("marks") - 1, end - 1, len(marks), _title(block["title"] or "")))
