@@ -225,6 +225,26 @@ def test_a_table_beside_the_files_has_their_metadata(workspace: Either, corpus: 
     assert own(workspace, "a.md") == {"client": "other", "kind": "note", "year": 1}
 
 
+@pytest.mark.parametrize(
+    ("cells", "stored"),
+    [
+        (["1.9", "1.10"], ["1.9", "1.10"]),
+        (["3.2", "3.20"], ["3.2", "3.20"]),
+        (["2", "1.10", "1.9"], ["2", "1.10", "1.9"]),
+        (["2.50", "1.99"], [2.5, 1.99]),
+        (["1.5", "2.0"], [1.5, 2.0]),
+        (["1.5", "2.25", "-0.125"], [1.5, 2.25, -0.125]),
+    ],
+)
+def test_decimals_that_are_versions_stay_text(
+    cells: list[str], stored: list[object], workspace: Workspace, corpus: Corpus
+) -> None:
+    names = [f"{number}.txt" for number in range(len(cells))]
+    table = "\n".join(["file,version", *(f"{name},{cell}" for name, cell in zip(names, cells, strict=True))])
+    workspace.library.ingest_folder(corpus({**dict.fromkeys(names, "Green tea."), "metadata.csv": table}), "notes")
+    assert [own(workspace, name)["version"] for name in names] == stored
+
+
 def test_faults_of_a_table_are_reported_and_cost_only_their_values(workspace: Workspace, corpus: Corpus) -> None:
     lines = [
         '{"file_name": "a.txt", "year": 1, "nested": {"a": 1}, "source_file": "x", "$a": 1, "size": NaN}',

@@ -41,7 +41,18 @@ def test_each_form_gives_the_same_metadata(block: str) -> None:
         ("date: 2024-05-01T10:30:00Z", {"date": "2024-05-01T10:30:00Z"}),
         ("when: 2024-05-01 10:30:00 +02:00", {"when": "2024-05-01T08:30:00Z"}),
         ("at: '2024-05-01T10:30+02:00'", {"at": "2024-05-01T08:30:00Z"}),
-        ("aliases: [/old/]\ndraft: true\nPrice: 2.50", {"aliases": ["/old/"], "draft": True, "Price": 2.5}),
+        ("aliases: [/old/]\ndraft: true\nPrice: 2.5", {"aliases": ["/old/"], "draft": True, "Price": 2.5}),
+        ("title: Pumps: a guide", {"title": "Pumps: a guide"}),
+        (
+            "title: Pumps: a\n  long guide\nsummary: Yes: no: maybe",
+            {"title": "Pumps: a long guide", "summary": "Yes: no: maybe"},
+        ),
+        (
+            "subject: Re: Re: order\nurl: see: http://e.org/a",
+            {"subject": "Re: Re: order", "url": "see: http://e.org/a"},
+        ),
+        ("note: ends with:", {"note": "ends with:"}),
+        ("version: '1.10'\nrelease: 1.0\nbuild: 1.10.0", {"version": "1.10", "release": 1.0, "build": "1.10.0"}),
         ("sku: 00123\nzip: [01234, 09810]\nzero: 0", {"sku": "00123", "zip": ["01234", "09810"], "zero": 0}),
         (
             "account: 123456789012345678901\nhex: 0x1F\ntitle: 007",
@@ -133,7 +144,7 @@ def test_real_pages_all_have_a_title(data: Path) -> None:
     assert all(fields.metadata["title"] and not fields.body.startswith("---") for fields in found)
 
 
-@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!omap x", "2024-13-45", "0x" + 6_000 * "F"])
+@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!omap x", "*unknown"])
 def test_a_value_that_yaml_cannot_build_costs_only_its_key(value: str) -> None:
     metadata, body, warning = split(f"---\ntitle: {value}\nother: {value}\nauthor: Ann\n---\nTea.\n")
     assert (metadata, body) == ({"author": "Ann"}, "Tea.\n")
@@ -142,17 +153,11 @@ def test_a_value_that_yaml_cannot_build_costs_only_its_key(value: str) -> None:
 
 
 ODD = {
-    "subtitle: Tea: a guide": "subtitle",
     "year: 1\nyear: 2": "year",
     "\tindented: x": "indented",
     "days:\n\t- monday": "monday",
-    "subtitle: {{ page.title }}": "page.title",
     "{{ include 'head' }}": "include",
     "{% include head %}": "include",
-    "due: 2024-02-30": "due",
-    "due: 0000-01-01": "due",
-    "list: [a, b": "list",
-    'quoted: "open': "quoted",
     "a bare line": "bare",
     "type: post": "type",
     "chunk_index: 7": "chunk_index",
@@ -163,7 +168,6 @@ ODD = {
     "size: .nan": "size",
     "data: !!binary aGk=": "data",
     "names: !!set {a, b}": "names",
-    "deeper: " + "[" * 1_000: "deeper",
 }
 
 
@@ -211,5 +215,35 @@ def test_only_so_many_keys_are_kept() -> None:
 def test_many_odd_lines_take_little_time() -> None:
     many = "".join(f"k{number}: a: b\n" for number in range(4_000))
     metadata, body, warning = split(f"---\ntitle: Tea\n{many}---\nTea.\n")
-    assert (metadata, body) == ({"title": "Tea"}, "Tea.\n")
+    assert (metadata["title"], body) == ("Tea", "Tea.\n")
     assert len(warning) < 3_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{{ page.title }}", "[a, b", '"open', "[" * 1_000, "@reference", "%percent", "'it's'", "2024-02-30", "0000-01-01"],
+)
+def test_value_that_yaml_cannot_read_is_text_and_reported(value: str) -> None:
+    metadata, body, warning = split(f"---\nauthor: Ann\nodd: {value}\n---\nTea.\n")
+    assert (metadata, body) == ({"author": "Ann", "odd": value}, "Tea.\n")
+    assert "odd" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("---\nversion: 1.10\n---\n", ["`version: 1.10` is read as 1.1"]),
+        ("---\nrelease: 3.20 # stable\nother: 2.5\n---\n", ["`release: 3.20` is read as 3.2"]),
+        ("+++\npython = 3.10\n+++\n", ["`python: 3.10` is read as 3.1"]),
+        ('{"version": 1.10}\n', ["`version: 1.10` is read as 1.1"]),
+        (
+            "---\nversions: [1.9, 1.10, 1.00]\n---\n",
+            ["`versions: 1.10` is read as 1.1", "`versions: 1.00` is read as 1.0"],
+        ),
+        ("---\nv: 1.0\nw: '1.10'\nx: 1.10.0\ntext: costs 1.10\n---\n", []),
+    ],
+)
+def test_decimal_that_loses_its_last_zero_is_reported(text: str, said: list[str]) -> None:
+    warning = split(text + "Body").warning
+    assert [phrase for phrase in said if f"{phrase}; quote it" not in warning] == []
+    assert bool(warning) == bool(said)

@@ -11,7 +11,7 @@ import csv
 import json
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path, PurePath, PurePosixPath
@@ -131,17 +131,33 @@ def _csv_lines(text: str, table: Table) -> Iterator[tuple[int, dict[str, Any]]]:
     header = text.partition("\n")[0]
     delimiter = max(",;\t", key=header.count)
     reader = csv.DictReader(StringIO(text, newline=""), delimiter=delimiter, restkey="", skipinitialspace=True)
+    lines: list[tuple[int, dict[str, str]]] = []
     try:
         for row in reader:
             if row.pop("", None):
                 table.problems.append(f"line {reader.line_num} has more cells than the first line")
-            cells = {key.strip(): cell.strip() for key, cell in row.items() if cell and cell.strip()}
-            yield (
-                reader.line_num,
-                {key: cell if key in FILE_COLUMNS else parse_value(cell) for key, cell in cells.items()},
+            lines.append(
+                (reader.line_num, {key.strip(): cell.strip() for key, cell in row.items() if cell and cell.strip()})
             )
     except csv.Error as error:
         table.problems.append(f"line {reader.line_num} cannot be read ({error}); the rest is left out")
+    texts = {*FILE_COLUMNS, *_version_columns(cells for _, cells in lines)}
+    for number, cells in lines:
+        yield number, {key: cell if key in texts else parse_value(cell) for key, cell in cells.items()}
+
+
+def _version_columns(rows: Iterable[Mapping[str, str]]) -> set[str]:
+    """Return the columns of decimals of several lengths of which one ends in 0: 1.10 after 1.9 is not 1.1."""
+    lengths: dict[str, set[int]] = {}
+    ending: set[str] = set()
+    for cells in rows:
+        for key, cell in cells.items():
+            whole, point, decimals = cell.partition(".")
+            if point and decimals.isdecimal() and whole.removeprefix("-").isdecimal():
+                lengths.setdefault(key, set()).add(len(decimals))
+                if len(decimals) > 1 and decimals.endswith("0"):
+                    ending.add(key)
+    return {key for key in ending if len(lengths[key]) > 1}
 
 
 def _json_lines(text: str, table: Table) -> Iterator[tuple[int, dict[str, Any]]]:

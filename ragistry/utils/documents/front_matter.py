@@ -1,7 +1,8 @@
 """The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
 
 Every key is kept whose value can be stored (`utils.custom_metadata`). A line that cannot be read costs only its own
-key. What is not kept is reported, and it is not text either.
+key, or is text if it is ``key: value``, such as ``title: Pumps: a guide``. What is not kept is reported, and it is not
+text either.
 
 `TEXTS` are always text, and `LISTS` lists of text, for which a text is split at commas. The names of both are found in
 any case. ``linkTitle`` replaces a missing title.
@@ -41,6 +42,10 @@ _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", 
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
 _ENTRY = {"---": re.compile(r"[^\s#:-][^:\n]*:(?=\s|$)"), "+++": re.compile(r"[^\s#=\[][^=\n]*=|\[")}
 _CODE = re.compile(r"[-+]?0[0-9]+")
+_TEXT = re.compile(r"([^\s#:-][^:\n]*):[ \t]+([^\s!&*#].*)")
+_COLON = re.compile(r"[^\[\]{}\"'|>%@`,?-].*:(?:\s|$)")  # what people write without quotes
+_DECIMAL = re.compile(r"""(?:^|[{,])[ \t]*["']?([\w-]+)["']?[ \t]*[:=]([^"'#\n]*\d\.\d*0)(?!\d)""", re.MULTILINE)
+_SHORTENED = re.compile(r"(?<![\w.+-])-?\d+\.\d*0(?![\w.])")
 _CONTINUED = re.compile(r"[\s#\]})-]|$")  # lines of a value, comments and empty lines
 
 
@@ -67,7 +72,22 @@ def split(text: str) -> FrontMatter:
     metadata, problems = _kept(fields)
     problems = [*unread, *problems]
     warning = f"front matter was not read completely: {'; '.join(problems[:10])}" if problems else ""
-    return FrontMatter(metadata, text[end:].lstrip("\n"), warning)
+    shortened = "; ".join(_shortened_decimals(text[:end], metadata)[:10])
+    warnings = [warning, f"front matter: {shortened}" if shortened else ""]
+    return FrontMatter(metadata, text[end:].lstrip("\n"), "; ".join(filter(None, warnings)))
+
+
+def _shortened_decimals(block: str, metadata: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each decimal whose last zeros were lost, because it may be a version such as 1.10."""
+    found = []
+    for line in _DECIMAL.finditer(block):
+        value = metadata.get(line[1])
+        values = value if isinstance(value, list) else [value]
+        for number in _SHORTENED.findall(line[2]):
+            short = repr(float(number))
+            if short != number and float(number) in values and not any(isinstance(one, str) for one in values):
+                found.append(f"`{line[1]}: {number}` is read as {short}; quote it")
+    return list(dict.fromkeys(found))
 
 
 def _why_text(text: str) -> str:
@@ -156,6 +176,13 @@ def _readable(entries: Sequence[_Entry], load: Load) -> tuple[dict[Any, Any], li
                 raise TypeError("not a key with a value")
         except _parser_errors() as error:
             first = part[0]
+            if len(part) == 1 and load is _load_yaml and (text := _as_text(first.text)):
+                fields.setdefault(*text)
+                if not _COLON.match(text[1]):
+                    problems.append(
+                        f"line {first.number} ({one_line(first.text, 60)!r}) is read as text: {_reason(error)}"
+                    )
+                continue
             line, _, rest = first.text.partition("\n")
             if len(part) > 1 and attempts >= 0:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
@@ -169,6 +196,16 @@ def _readable(entries: Sequence[_Entry], load: Load) -> tuple[dict[Any, Any], li
                     problems.append(f"the key {key!r:.60} occurs twice, of which the first is kept")
                 fields.setdefault(key, value)
     return fields, problems
+
+
+def _as_text(entry: str) -> tuple[str, str] | None:
+    """Return the key of an entry and its value as text, with the lines that continue it; None if it is no text."""
+    line, _, rest = entry.partition("\n")
+    found = _TEXT.fullmatch(line)
+    more = [one.strip() for one in rest.split("\n") if one.strip()]
+    if found is None or any(one.startswith(("- ", "#")) or _ENTRY["---"].match(one) for one in more):
+        return None
+    return found[1].strip().strip("\"'"), " ".join([found[2].strip(), *more])
 
 
 def _load_yaml(block: str) -> Any:
