@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -242,3 +245,40 @@ def test_half_of_a_surrogate_pair_in_a_notebook_is_replaced(half: str, tmp_path:
     text = extract(path).text
     assert text.encode().decode().startswith("zebra \ufffd")
     assert text.endswith(" end")
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("text/part one.xhtml", "text/part%20one.xhtml"),
+        ("text/part one.xhtml", "text/part one.xhtml"),
+        ("text/part%20one.xhtml", "text/part%20one.xhtml"),
+        ("text/Größe.xhtml", unicodedata.normalize("NFD", "text/Größe.xhtml")),
+        (unicodedata.normalize("NFD", "text/Größe.xhtml"), "text/Gr%C3%B6%C3%9Fe.xhtml"),
+        ("text/a.xhtml", "text\\a.xhtml"),
+        ("text\\a.xhtml", "./text/../text/A.xhtml#top"),
+        ("text/100%.xhtml", "text/100%25.xhtml"),
+    ],
+)
+def test_part_of_a_book_is_found_however_its_address_is_written(name: str, address: str) -> None:
+    entries = f'<item id="a" href="{address}" media-type="application/xhtml+xml"/>'
+    book = (
+        f'<package xmlns="http://www.idpf.org/2007/opf"><metadata/><manifest>{entries}'
+        '<item id="n" href="toc.ncx" media-type="application/x-dtbncx+xml"/></manifest>'
+        '<spine><itemref idref="a"/></spine></package>'
+    )
+    toc = f"<ncx><navPoint><navLabel><text>First</text></navLabel><content src='{address}'/></navPoint></ncx>"
+    container = '<container><rootfiles><rootfile full-path="ops%20x/book.opf"/></rootfiles></container>'
+    parts = {
+        "META-INF/container.xml": container,
+        "ops x/book.opf": book,
+        "ops x/toc.ncx": toc,
+        f"ops x/{name}": "<p>Zebra",
+    }
+    data = BytesIO()
+    with ZipFile(data, "w") as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    document, text = read(data.getvalue(), ".epub")
+    assert (text, document.warnings) == ("Zebra", [])
+    assert document.blocks[0].place.chapter == "First"
