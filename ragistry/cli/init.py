@@ -31,9 +31,11 @@ def init(
 
     On a terminal, the command then asks for a folder of documents and the name of a collection, and ingests them.
     """
+    from ragistry.config.folder import check_restored
     from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
     from ragistry.errors import ConfigError
 
+    check_restored(folder)
     target = folder / CONFIG_FOLDER
     written, kept = [], []
     try:

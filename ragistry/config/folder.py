@@ -17,6 +17,17 @@ CHROMA, DERIVED, EVALUATION, JOBS, REPOSITORIES, UPLOADS = (
     "chroma", "derived", "evaluation", "jobs", "repositories", "uploads",
 )  # fmt: skip
 """Folders of a data folder, in addition to those of the indexes of its store."""
+RESTORING = ".restoring"
+"""Folder of a workspace that exists while a backup is restored into it."""
+
+
+def check_restored(root: Path) -> None:
+    """Raise `ConfigError` for a folder with a part of a backup, which looks like a smaller library or an empty one."""
+    if os.access(root / RESTORING, os.F_OK):
+        raise ConfigError(
+            f"{str(root)!r} has only a part of a backup, because its restore has not ended; run "
+            f"`ragistry restore FILE {shlex.quote(str(root))}` again, which begins anew"
+        )
 
 
 def folder_of(root: Path, folder: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from ragistry.config.files import FILES, read_file
-from ragistry.config.folder import folder_of
+from ragistry.config.folder import check_restored, folder_of
 from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there, text_of
 from ragistry.config.yaml_file import YamlFile, filled
@@ -53,7 +53,9 @@ def resolve(
 
     Raises:
         InvalidConfigError: With every error, by file and line.
+        ConfigError: The restore of a backup to this folder has not ended.
     """
+    check_restored(root)
     environ = os.environ if environ is None else environ
     problems, files = Problems(), {}
     for name, model in FILES.items():

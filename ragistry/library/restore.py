@@ -1,4 +1,9 @@
-"""Restore a backup to a new folder, and check every file."""
+"""Restore a backup to a new folder, and check every file.
+
+The files are written to the folder `RESTORING` in it, and moved when they are complete. While that folder exists, the
+workspace cannot be opened. A killed restore leaves it, and the next restore removes everything that the killed one
+wrote.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,17 @@ import os
 import shutil
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from ragistry.config.folder import RESTORING
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BLOCK, FORMAT, MANIFEST, FileRecord, Manifest
 from ragistry.utils.disk import remedy
@@ -32,7 +39,7 @@ def restore_backup(path: Path, folder: Path) -> Manifest:
 
     Args:
         path: The backup.
-        folder: Folder of the workspace. It must be empty or missing.
+        folder: Folder of the workspace. It must be empty, missing, or left by a killed restore.
 
     Raises:
         SourceNotFoundError: The file does not exist.
@@ -42,12 +49,11 @@ def restore_backup(path: Path, folder: Path) -> Manifest:
     """
     if not path.is_file():
         raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file that `ragistry backup` wrote")
-    new = not folder.exists()
-    if not new and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{str(folder)!r} is not an empty folder; give an empty or a new folder")
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{str(folder)!r} is not a folder; give an empty or a new folder")
     with _readable(path), ZipFile(path) as archive:
         manifest = _manifest(archive, path, folder)
-        with _staging(folder, new) as staging:
+        with _staging(folder, manifest) as staging:
             for name, record in manifest.files.items():
                 _extract(archive, name, record, staging / name, path)
     return manifest
@@ -100,27 +106,62 @@ def _check_safe(info: ZipInfo, folder: Path) -> None:
 
 
 @contextmanager
-def _staging(folder: Path, new: bool) -> Iterator[Path]:
-    """Yield a temporary folder whose content replaces ``folder`` after the block.
-
-    After an error, the content is removed.
-    """
-    staging = folder / ".restoring"
-    made = [staging]
+def _staging(folder: Path, manifest: Manifest) -> Iterator[Path]:
+    """Yield a temporary folder whose content is moved to ``folder`` after the block; after an error, it is removed."""
+    new, mark = not folder.exists(), folder / RESTORING
+    if not new and not mark.exists() and any(folder.iterdir()):
+        raise ConfigError(f"{str(folder)!r} is not an empty folder; give an empty or a new folder")
+    lock, staging = FileLock(mark / "lock", timeout=0), mark / "files"
     try:
-        staging.mkdir(parents=True)
-        yield staging
-        made += [folder / path.name for path in staging.iterdir()]
-        for path in made[1:]:
-            (staging / path.name).rename(path)
-        staging.rmdir()
-    except BaseException:
-        with suppress(OSError):
-            for path in filter(Path.exists, made):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if new:
-                folder.rmdir()
-        raise
+        lock.acquire()  # it creates the folders
+    except Timeout as error:
+        raise ConfigError(
+            f"another process restores a backup to {str(folder)!r}; wait until it ends, or give another folder"
+        ) from error
+    try:
+        _remove_remains(folder, manifest)
+        staging.mkdir()
+        try:
+            yield staging
+            for path in staging.iterdir():
+                path.rename(folder / path.name)
+        except BaseException:
+            with suppress(OSError):
+                _remove(folder / PurePosixPath(name).parts[0] for name in manifest.files)
+                lock.release()
+                _remove([mark])
+                if new:
+                    folder.rmdir()
+            raise
+    finally:
+        lock.release()
+    _remove([mark])
+
+
+def _remove_remains(folder: Path, manifest: Manifest) -> None:
+    """Remove what a killed restore of this backup left. Raises `ConfigError` if the folder has anything else."""
+    remains = [path for path in folder.iterdir() if path.name != RESTORING]
+    for path in (inner for top in remains for inner in (top, *top.rglob("*"))):
+        record = manifest.files.get(path.relative_to(folder).as_posix())
+        if path.is_symlink() or (not path.is_dir() and (record is None or not _is_equal(path, record))):
+            raise ConfigError(
+                f"{str(path)!r} is not from this backup, of which a restore to {str(folder)!r} has not ended; give the "
+                "backup of that restore, or a new folder"
+            )
+    _remove([*remains, folder / RESTORING / "files"])
+
+
+def _is_equal(path: Path, record: FileRecord) -> bool:
+    with path.open("rb") as stream:
+        return path.stat().st_size == record.size and file_digest(stream, "sha256").hexdigest() == record.sha256
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

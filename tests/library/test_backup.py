@@ -14,7 +14,9 @@ from uuid import uuid4
 from zipfile import ZipFile, ZipInfo
 
 import pytest
+from filelock import FileLock
 
+from ragistry import open_workspace
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
 from ragistry.library.backup import BackupReport, write_backup
 from ragistry.library.contract import search_chunks
@@ -332,3 +334,69 @@ def test_killed_backup_leaves_the_earlier_one_or_a_whole_one(root: Path, tmp_pat
         else:
             restore_backup(path, tmp_path / f"restored {last}")
     assert early >= 1
+
+
+RESTORED = """
+import os, sys
+from pathlib import Path
+from ragistry.library.restore import restore_backup
+path, folder, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+seen = 0
+def count(event, arguments):
+    global seen
+    if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"):
+        seen += str(folder) in str(arguments[0])
+        if seen == last:
+            os._exit(77)
+sys.addaudithook(count)
+restore_backup(path, folder)
+"""
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_killed_restore_is_recognised_and_begins_anew(made: Path, tmp_path: Path, exists: bool) -> None:
+    path, whole, refusals, parts = made / "all.zip", tmp_path / "whole", 0, set()
+    restore_backup(path, whole)
+    for last in range(1, 60) if full_run() else (3, 6, 9, 12, 13, 14, 15, 16, 17):
+        folder = tmp_path / "new"
+        shutil.rmtree(folder, ignore_errors=True)
+        if exists:
+            folder.mkdir()
+        with start(RESTORED, path, folder, last) as process:
+            if process.wait(60) == 0:
+                break
+        if (folder / ".restoring").exists():
+            refusals += 1
+            parts |= {item.name for item in folder.iterdir()}
+            with pytest.raises(ConfigError, match="restore FILE"):
+                open_workspace(folder)
+        elif files_in(folder):
+            assert files_in(folder) == files_in(whole)
+            continue
+        restore_backup(path, folder)
+        assert files_in(folder) == files_in(whole)
+    assert refusals >= 5
+    assert len(parts) > 1, "some kills left a part that had been moved"
+
+
+def test_killed_restore_removes_nothing_that_it_did_not_write(made: Path, tmp_path: Path) -> None:
+    path, folder = made / "all.zip", tmp_path / "new"
+    (folder / ".restoring").mkdir(parents=True)
+    for name, text in (("mine.txt", "precious"), ("config/mine.yaml", "precious"), ("shout.py", "LOUD = False\n")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        with refused(ConfigError, str(folder / name)):
+            restore_backup(path, folder)
+        assert (folder / name).read_text(encoding="utf-8") == text
+        assert (folder / ".restoring").exists()
+        (folder / name).unlink()
+    restore_backup(path, folder)
+
+
+def test_two_restores_to_one_folder_do_not_meet(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "new" / ".restoring").mkdir(parents=True)
+    with refused(ConfigError, "new"):
+        open_workspace(tmp_path / "new")
+    with FileLock(tmp_path / "new" / ".restoring" / "lock"), refused(ConfigError, "new"):
+        restore_backup(made / "all.zip", tmp_path / "new")
+    restore_backup(made / "all.zip", tmp_path / "new")
