@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import PurePosixPath
 from time import monotonic
 from typing import NamedTuple
@@ -26,6 +26,13 @@ AGENT = "ragistry"
 REDIRECTS = 5
 ROBOTS_LIMIT = 500_000
 """Maximum size of a robots.txt in bytes; RFC 9309 requires at least this."""
+
+MAPPED, NAT64 = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96")
+"""IPv6 addresses that lead to the IPv4 address in their last 32 bits: of this machine's sockets, and by a gateway."""
+UNICAST = IPv6Network("2000::/3")
+"""All other public IPv6 addresses. So site-local and IPv4-compatible ones and gateways of a local network are not."""
+TUNNELS = (IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
+"""Teredo, 6to4 and other special parts of `UNICAST`, some of which lead to an IPv4 address of any kind."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 SUFFIXES = {
@@ -169,9 +176,19 @@ class Fetcher:
 
 
 def _is_public(address: str) -> bool:
+    """Return whether an address is public. An IPv6 address that only wraps an IPv4 address is judged by that one."""
     ip = ip_address(address)
-    inner = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
-    return (inner or ip).is_global and not ip.is_multicast
+    if isinstance(ip, IPv6Address):
+        if ip in MAPPED or ip in NAT64:
+            ip = IPv4Address(int(ip) & 0xFFFF_FFFF)
+        elif ip not in UNICAST or any(ip in network for network in TUNNELS) or _is_isatap(ip) or ip.scope_id:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def _is_isatap(ip: IPv6Address) -> bool:
+    """Return whether the host part of an address is an IPv4 address of a tunnel (RFC 5214)."""
+    return int(ip) >> 32 & 0xFDFF_FFFF == 0x5EFE
 
 
 def _body(response: httpx.Response, limit: int) -> bytes:

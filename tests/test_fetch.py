@@ -96,7 +96,12 @@ def test_redirects_are_followed_and_counted(served: Site) -> None:
 
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1/", "http://localhost/", "http://10.1.2.3/", "http://169.254.169.254/", "http://[::1]/",
-            "http://[::ffff:127.0.0.1]/", "http://100.64.0.1/", "http://0.0.0.0/", "http://2130706433/"],
+            "http://[::ffff:127.0.0.1]/", "http://100.64.0.1/", "http://0.0.0.0/", "http://2130706433/",
+            "http://[64:ff9b::7f00:1]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[64:ff9b:1::808:808]/",
+            "http://[2002:7f00:1::]/", "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/", "http://[::127.0.0.1]/",
+            "http://[::ffff:0:7f00:1]/", "http://[fec0::1]/", "http://[fd00::1]/", "http://[ff0e::1]/",
+            "http://[2606:4700::5efe:a00:1]/", "http://[2606:4700::200:5efe:a00:1]/", "http://[2001:db8::1]/",
+            "http://[3fff::1]/", "http://[5f00::1]/", "http://[100::1]/", "http://0x7f.1/"],
 )  # fmt: skip
 def test_private_address_is_not_connected_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(*arguments: object, **options: object) -> None:
@@ -104,6 +109,28 @@ def test_private_address_is_not_connected_to(url: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(socket, "create_connection", connect)
     check_refusal(url, "public address", allow_private=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [("8.8.8.8", True), ("2606:4700:4700::1111", True), ("2a00:1450::1", True), ("64:ff9b::808:808", True),
+     ("::ffff:8.8.8.8", True), ("fe80::1%lo", False), ("2606:4700::1%lo", False), ("64:ff9b::a00:1", False)],
+)  # fmt: skip
+def test_name_is_connected_to_at_a_public_address(address: str, public: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway of an IPv6 network wraps public IPv4 addresses."""
+    tried = []
+
+    def resolve(host: str, *_: Any, **__: Any) -> Any:
+        return [(0, 0, 0, "", (address, 80))]
+
+    def connect(to: tuple[str, int], *_: Any, **__: Any) -> None:
+        tried.append(to[0])
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    check_refusal("http://tea.example/", allow_private=False)
+    assert tried == [address] * public
 
 
 def test_each_redirect_is_checked_and_its_checked_address_used(served: Site, monkeypatch: pytest.MonkeyPatch) -> None:
