@@ -18,7 +18,7 @@ import stamina
 from ragistry.errors import ConfigError, ModelConnectionError, ModelError
 from ragistry.models.texts import ALWAYS_FITS
 from ragistry.transport import limited_client, limits, read_body, read_lines
-from ragistry.utils.urls import split_login
+from ragistry.utils.urls import public_url, split_login
 from ragistry.utils.wording import one_line
 
 Read = TypeVar("Read")
@@ -77,6 +77,7 @@ class JsonClient:
 
     Args:
         base_url: Address of the server. A user name and password in it are sent, and never shown in messages.
+            A redirect is followed to the same host and port only, also from http to https.
         server: Name of the server in messages.
         remedy: What to do if the server cannot be reached.
         api_key: Sent as a bearer token, and removed from messages.
@@ -119,6 +120,7 @@ class JsonClient:
                 auth=login,
                 headers={"Content-Type": "application/json", **key},
                 follow_redirects=True,
+                event_hooks={"response": [self._check_redirect]},
             )
         except httpx.InvalidURL as error:
             raise ConfigError(
@@ -218,6 +220,18 @@ class JsonClient:
             raise self._too_large(limit)
         return answer
 
+    def _check_redirect(self, response: httpx.Response) -> None:
+        """Raise `ModelError` for a redirect to another server, which would receive the texts of the request."""
+        if not response.has_redirect_location:
+            return
+        url = response.url
+        target = url.join(response.headers["Location"])
+        if _origin(target) not in (_origin(url), ("https", url.host, url.port or 443)):
+            raise ModelError(
+                f"{self.server} redirects to another server, {public_url(str(target))!r}; the request was not sent "
+                "there; if you trust that server, use its address instead"
+            )
+
     def _too_large(self, limit: int) -> ModelError:
         return ModelError(
             f"{self.server} sent more than {limit:,} bytes, more than any answer to this request; "
@@ -234,6 +248,10 @@ class JsonClient:
             remedy = "; it is overloaded or broken: try again later, or check its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
         return RefusedError(message, status=status, reason=reason, wait=wait)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 def _sent(body: Mapping[str, Any]) -> bytes:

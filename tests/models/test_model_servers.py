@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from ragistry.errors import ModelError
 from ragistry.models.openai import OpenAICompatibleEmbedder, OpenAIGenerator
+from ragistry.models.tei import TEIReranker
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.ollama_server import OllamaServer
@@ -214,3 +215,31 @@ def test_official_client_reads_every_answer(server: OpenAIServer) -> None:
             client.embeddings.create(model=MODEL, input=[])
         with pytest.raises(openai.NotFoundError):
             client.embeddings.create(model="absent", input=["tea"])
+
+
+class Redirecting(LoopbackServer):
+    """Redirects every request but those to ``/here``."""
+
+    target = ""
+
+    def answer(self, request: Request, flaw: Failure | None) -> Reply:
+        if request.path == "/here":
+            return Reply(lines=[*PIECES, STOP], events=True)
+        return Reply(307, headers={"Location": self.target})
+
+
+@pytest.mark.parametrize("target", ["{other}/v1/x", "//localhost:{port}/here", "https://127.0.0.1:1/", "file:///etc/x"])
+def test_texts_do_not_follow_a_redirect_to_another_server(target: str) -> None:
+    with Redirecting() as server, OpenAIServer(MODEL) as other:
+        server.target = target.format(other=other.url, port=server.url.rpartition(":")[2])
+        for ask in (
+            stream,
+            lambda server: OpenAICompatibleEmbedder(MODEL, url=server.url).embed(["private"], role="passage"),
+            lambda server: OllamaGenerator(MODEL, url=server.url).generate("private"),
+            lambda server: TEIReranker(url=server.url).rerank("private", ["private"]),
+        ):
+            with refused(ModelError, server.url, "redirects"):
+                ask(server)
+        assert other.requests == []
+        server.target = "/here"
+        assert stream(server) == SAID
