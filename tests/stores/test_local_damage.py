@@ -147,6 +147,30 @@ def test_damage_while_a_store_is_open_is_found_by_verify_and_removed_by_repair(c
         assert store.repair() == type(repair)()
 
 
+CUT = """
+import os, sys
+from tests.stores.survivors import HELD
+from tests.stores.local_stores import *
+store, path, size = LocalStore(sys.argv[1], exact_below=0), Path(sys.argv[1], sys.argv[2]), float(sys.argv[3])
+check_searches(store, truth_of(*HELD))
+os.truncate(path, int(path.stat().st_size * size))
+check_searches(store, truth_of(*HELD))
+assert store.verify() == []
+"""
+
+
+@pytest.mark.parametrize("size", [0, 0.5, 0.99])
+def test_index_file_that_is_truncated_under_an_open_store_is_rebuilt(copy: Path, quick_path: Path, size: float) -> None:
+    """The process ends (SIGBUS) if it reads what is missing, so it is one of its own."""
+    files = [path for index in ("vectors", "words") for path in (copy / index).iterdir() if path.stat().st_size]
+    if not full_run():
+        files = [path for path in files if path.suffix in (".fast", ".term") or path.name in ("keys", "vectors")]
+    assert len(files) >= 4
+    for number, path in enumerate(files):
+        folder = Path(shutil.copytree(copy, quick_path / f"cut {number}"))
+        run(CUT, folder, path.relative_to(copy), size)
+
+
 def test_an_index_folder_may_vanish_while_the_store_is_open(copy: Path) -> None:
     with closing(LocalStore(copy)) as store:
         for name in ("words", "vectors"):

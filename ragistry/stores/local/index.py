@@ -17,6 +17,7 @@ import os
 import shutil
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -88,12 +89,39 @@ class Stamp:
     files: Files = field(default_factory=dict)
 
 
+class MappedFiles:
+    """Handles of the files that a view maps into memory, to compare their sizes before each search.
+
+    A read beyond the end of a mapped file ends the process (SIGBUS), or finds zeros.
+
+    Args:
+        sizes: The files, with the number of bytes that the index needs of each.
+    """
+
+    def __init__(self, sizes: Mapping[Path, int]) -> None:
+        self._handles: list[tuple[int, int, str]] = []
+        for path, size in sizes.items():
+            self._handles.append((os.open(path, os.O_RDONLY), size, path.name))
+
+    def truncated(self) -> str:
+        """Return the name of a file that has become shorter; empty without one."""
+        for handle, size, name in self._handles:
+            if os.lseek(handle, 0, os.SEEK_END) < size:  # the size of the file, in a third of the time of `os.fstat`
+                return name
+        return ""
+
+    def __del__(self) -> None:
+        for handle, _, _ in self._handles:
+            os.close(handle)
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The state of an index when it was opened."""
 
     stamp: Stamp
     signature: Signature
+    mapped: MappedFiles
 
 
 V = TypeVar("V", bound=View)
@@ -163,7 +191,11 @@ class DerivedIndex(ABC, Generic[V]):
     # Searching
 
     def view(self, connection: Any, head: SnapshotPosition) -> V:
-        """Return the current index if it is valid for the snapshot; it may lag. Raises `Stale`."""
+        """Return the current index if it is valid for the snapshot; it may lag. Raises `Stale`.
+
+        The sizes of its mapped files are compared now, so only a file that is truncated later, during the search,
+        still ends the process or changes its results.
+        """
         signature = self._signature()
         view = self._view
         if view is None or view.signature != signature:
@@ -171,6 +203,8 @@ class DerivedIndex(ABC, Generic[V]):
                 view = self._view
                 if view is None or view.signature != signature:
                     view = self._view = self._loaded(connection, head, signature)
+        if name := view.mapped.truncated():
+            raise Stale(f"damaged ({name} was truncated)", broken=True)
         if view.stamp.removed > head.removed or view.stamp.generation != head.generation:
             raise Stale("ahead of this snapshot")
         if self._private and view.stamp.removed < head.removed:

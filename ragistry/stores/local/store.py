@@ -61,7 +61,8 @@ class LocalStore:
     """A store in one folder. Thread-safe; a forked child has to open it again.
 
     Acknowledged writes survive a kill and a power cut. A source is its old version or its new one. Indexes are checked
-    before use and rebuilt from the database; a damaged database is salvaged. Deleting erases.
+    before use and rebuilt from the database; a damaged database is salvaged. Deleting erases. Files are mapped into
+    memory: another program that truncates one during a search, or ``store.db-shm`` at any time, ends the process.
 
     Any number of processes may read, also without write permission; one at a time writes. A second writer waits
     ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the write lock, as a server does.

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.stores.local.database import Head
-from ragistry.stores.local.index import DerivedIndex, Signature, Stale, Stamp, View
+from ragistry.stores.local.index import DerivedIndex, MappedFiles, Signature, Stale, Stamp, View
 from ragistry.stores.local.rows import vectors_from, vectors_of
 from ragistry.stores.local.selecting import Selection
 from ragistry.stores.local.sketches import (
@@ -151,7 +151,8 @@ class VectorIndex(DerivedIndex[VectorView]):
             raise Stale("damaged", broken=True)
         checked = np.zeros(count, dtype=bool)
         checked[dead] = True  # removed rows are overwritten and not used
-        view = VectorView(stamp, signature, dead=dead, checked=checked, **arrays)
+        mapped = MappedFiles({folder / name: array.nbytes for name, array in arrays.items()})
+        view = VectorView(stamp, signature, mapped, dead=dead, checked=checked, **arrays)
         if view.vectors.nbytes <= READ_AHEAD:
             view.rows(slice(None))
         return view

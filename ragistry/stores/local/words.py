@@ -24,7 +24,16 @@ import numpy as np
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
 from ragistry.errors import StoreError
-from ragistry.stores.local.index import DerivedIndex, Files, Signature, Stale, Stamp, View, size_and_checksum
+from ragistry.stores.local.index import (
+    DerivedIndex,
+    Files,
+    MappedFiles,
+    Signature,
+    Stale,
+    Stamp,
+    View,
+    size_and_checksum,
+)
 from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.types import Chunk
@@ -49,6 +58,8 @@ FORM_AS_FORM = 0.28
 these, nDCG@10 of the shared sets falls by at most .003, and the spelling of the query ranks first."""
 CACHED_CLAUSES = 50_000
 META = "meta.json"
+NOT_MAPPED = (".json", ".pos", ".store")
+"""Suffixes of files that a search does not read: the index has neither positions nor texts."""
 KEY, TERMS = "key", "terms"
 WRITE_MEMORY = 64_000_000
 """Size of terms in bytes after which tantivy writes a segment; some 25,000 chunks."""
@@ -115,7 +126,9 @@ class WordIndex(DerivedIndex[WordView]):
         with _damage_is_stale(), _place_to_open(folder) as place:
             index = Index.open(str(place))
             index.config_reader("manual")  # else a thread of tantivy watches for changes
-            return WordView(stamp, signature, index.searcher(), index.schema)
+            sizes = {folder / name: size for name, (size, _) in stamp.files["segments"].items()}
+            mapped = MappedFiles({path: size for path, size in sizes.items() if path.suffix not in NOT_MAPPED})
+            return WordView(stamp, signature, mapped, index.searcher(), index.schema)
 
     def added(self, connection: Any, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
         """Yield the chunks added since this stamp of the index, by key; None: all."""
