@@ -18,6 +18,8 @@ from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ToolsListChanged
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from ragistry import __version__
 from ragistry.mcp import resources, tools
@@ -120,8 +122,53 @@ def serve_stdio(tool: SearchLibraryTool) -> None:
 async def _stdio(server: Server[Any]) -> None:
     # The SDK writes messages to a copy of standard output, and redirects other output to standard error.
     async with stdio_server() as (incoming, outgoing):
+        messages = AnsweredStream(incoming, outgoing)
         with redirect_stdout(sys.stderr):  # otherwise buffered output would be written to standard output at the end
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            await server.run(messages, outgoing, server.create_initialization_options())
+
+
+class AnsweredStream:
+    """The messages of a client. A line that is not a message is answered with an error; the SDK would ignore it."""
+
+    def __init__(self, incoming: Any, outgoing: Any) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message. Raises `anyio.EndOfStream`."""
+        while isinstance(message := await self._incoming.receive(), Exception):
+            await self._outgoing.send(SessionMessage(_error_of(message)))
+        return message  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> AnsweredStream:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> AnsweredStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _error_of(error: Exception) -> types.JSONRPCError:
+    """Return the answer to a line that is not JSON, or JSON but not a message."""
+    if isinstance(error, ValidationError) and error.errors()[0]["type"] != "json_invalid":
+        detail = types.ErrorData(
+            code=types.INVALID_REQUEST, message="the line is JSON, but not a message of JSON-RPC 2.0"
+        )
+    else:
+        detail = types.ErrorData(code=types.PARSE_ERROR, message="the line is not JSON; write one message on each line")
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=detail)
 
 
 class ChangeNotifier:

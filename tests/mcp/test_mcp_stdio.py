@@ -105,6 +105,27 @@ def test_standard_output_contains_only_messages(folder: Path, unbuffered: str) -
     assert process.returncode == 0
 
 
+NOT_MESSAGES = {
+    b"not json": -32700, b'{"jsonrpc": "2.0", "id": 7': -32700, b"": -32700, b"\xff\xfe{": -32700, b"[" * 9_999: -32700,
+    b"{'a': 1}": -32700, b"[]": -32600, b"3": -32600, b'{"id": 1, "method": "tools/list"}': -32600,
+}  # fmt: skip
+
+
+def test_line_that_is_not_a_message_is_answered(folder: Path) -> None:
+    ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    after = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    lines = [*NOT_MESSAGES, json.dumps(ask).encode(), *NOT_MESSAGES, json.dumps(after).encode()]
+    done = subprocess.run(
+        [sys.executable, "-m", "ragistry", "mcp"], cwd=folder, input=b"\n".join(lines) + b"\n", capture_output=True,
+        timeout=SECONDS, check=True,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(answer["error"]["code"] for answer in answers if answer["id"] is None) == sorted(
+        2 * list(NOT_MESSAGES.values())
+    )
+    assert {answer["id"] for answer in answers if "result" in answer} == {1, 2}
+
+
 AT_TERMINAL = """\
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
