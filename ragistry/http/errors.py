@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_AFTER = 2
 """Seconds after which clients of a busy server try again."""
+HIDDEN = "the server cannot do this now; see its log"
+"""What limited tokens see instead of a message that may name paths, servers or other collections."""
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 MESSAGE_LENGTH = 2_000
 """Maximum number of characters of a message."""
@@ -80,9 +82,9 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 """Error responses in the description of the API."""
 
 
-def status_of(error: Exception) -> int:
-    """Return the HTTP status of an error."""
-    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
+def status_of(kind: type[Exception]) -> int:
+    """Return the HTTP status of a class of errors."""
+    return next((STATUS[cls] for cls in kind.__mro__ if cls in STATUS), 500)
 
 
 def detail_of(error: Exception, *, limited: bool = False) -> ErrorDetail:
@@ -95,15 +97,15 @@ def detail_of(error: Exception, *, limited: bool = False) -> ErrorDetail:
     message = one_line(str(error), MESSAGE_LENGTH)
     if limited and isinstance(error, errors.UnknownTechniqueError):
         message = "the technique does not exist; /v1/techniques lists all techniques"
-    elif limited and is_hidden(error):
-        message = "the server cannot do this now; see its log"
+    elif limited and is_hidden(kind):
+        message = HIDDEN
     return ErrorDetail(type=kind.__name__, message=message)
 
 
-def is_hidden(error: Exception) -> bool:
+def is_hidden(kind: type[Exception]) -> bool:
     """Return whether a message may name paths, servers or other collections, so that limited tokens do not see it."""
-    return not isinstance(error, errors.ServerBusyError) and (
-        status_of(error) >= 500 or isinstance(error, errors.ConfigError)
+    return not issubclass(kind, errors.ServerBusyError) and (
+        status_of(kind) >= 500 or issubclass(kind, errors.ConfigError)
     )
 
 
@@ -127,8 +129,8 @@ def handle_errors(app: FastAPI) -> None:
     @app.exception_handler(errors.RagistryError)
     async def known(request: Request, error: errors.RagistryError) -> JSONResponse:
         is_limited = getattr(request.scope.get("caller"), "limited", False)
-        status = status_of(error)
-        if is_hidden(error):
+        status = status_of(type(error))
+        if is_hidden(type(error)):
             _log.error("%s %s: %s", request.method, request.url.path, error)
         return error_response(status, detail_of(error, limited=is_limited))
 

@@ -20,9 +20,10 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
+from ragistry import errors
 from ragistry.config.replacing import replace_text
 from ragistry.errors import JobNotFoundError, RagistryError, ServerBusyError, StoreLockedError
-from ragistry.http.errors import detail_of
+from ragistry.http.errors import HIDDEN, detail_of, is_hidden
 from ragistry.http.jobs import Job, JobRunner, State
 from ragistry.server.access import Caller
 from ragistry.utils.disk import remedy
@@ -271,6 +272,9 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def as_mapping(job: SavedJob) -> dict[str, Any]:
-    """Return a job as plain values, without its request."""
-    return {one.name: getattr(job, one.name) for one in fields(job) if one.name not in ("cancelled", "request")}
+def as_mapping(job: SavedJob, caller: Caller) -> dict[str, Any]:
+    """Return a job as plain values, without its request, and without a message that the caller must not see."""
+    values = {one.name: getattr(job, one.name) for one in fields(job) if one.name not in ("cancelled", "request")}
+    if caller.limited and job.error and is_hidden(getattr(errors, job.error["type"])):
+        values["error"] = job.error | {"message": HIDDEN}
+    return values

@@ -125,19 +125,22 @@ def _added(
     request: Request, folder: Path, collection: str, sources: Sequence[dict[str, Any]], *, replace: bool
 ) -> dict[str, Any]:
     arguments = {"replace": replace, "sources": list(sources)}
-    return as_mapping(served_by(request).jobs.add(folder, "ingest", caller_of(request), collection, arguments))
+    caller = caller_of(request)
+    return as_mapping(served_by(request).jobs.add(folder, "ingest", caller, collection, arguments), caller)
 
 
 @router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
 def list_jobs(request: Request) -> Any:
     """List the ingest jobs of this token; an unlimited admin token lists all."""
-    return {"jobs": [as_mapping(job) for job in served_by(request).jobs.visible("ingest", caller_of(request))]}
+    caller = caller_of(request)
+    return {"jobs": [as_mapping(job, caller) for job in served_by(request).jobs.visible("ingest", caller)]}
 
 
 @router.get("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def get_job(request: Request, id: str) -> Any:
     """Return a job with its progress and report."""
-    return as_mapping(served_by(request).jobs.get(id, "ingest", caller_of(request)))
+    caller = caller_of(request)
+    return as_mapping(served_by(request).jobs.get(id, "ingest", caller), caller)
 
 
 @router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
@@ -146,7 +149,7 @@ def cancel_job(request: Request, id: str) -> Any:
     jobs = served_by(request).jobs
     job = jobs.get(id, "ingest", caller_of(request))
     jobs.cancel(job)
-    return as_mapping(job)
+    return as_mapping(job, caller_of(request))
 
 
 @router.post("/comparisons", status_code=202, response_model=ComparisonModel, openapi_extra=needs("write"))
@@ -162,20 +165,21 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
         if body.queries is not None:
             (folder / FILES / QUERIES).write_text(body.queries, encoding="utf-8")
         arguments = body.model_dump(exclude={"queries"})
-        return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments))
+        return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments), caller)
 
 
 @router.get("/comparisons", response_model=ComparisonList, openapi_extra=needs("write"))
 def list_comparisons(request: Request) -> Any:
     """List the comparisons of this token; an unlimited admin token lists all."""
     found = served_by(request).jobs.visible("comparison", caller_of(request))
-    return {"comparisons": [as_mapping(job) for job in found]}
+    return {"comparisons": [as_mapping(job, caller_of(request)) for job in found]}
 
 
 @router.get("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
 def get_comparison(request: Request, id: str) -> Any:
     """Return a comparison with its progress and conclusion."""
-    return as_mapping(served_by(request).jobs.get(id, "comparison", caller_of(request)))
+    caller = caller_of(request)
+    return as_mapping(served_by(request).jobs.get(id, "comparison", caller), caller)
 
 
 @router.delete("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
@@ -184,7 +188,7 @@ def cancel_comparison(request: Request, id: str) -> Any:
     jobs = served_by(request).jobs
     job = jobs.get(id, "comparison", caller_of(request))
     jobs.cancel(job)
-    return as_mapping(job)
+    return as_mapping(job, caller_of(request))
 
 
 REPORT_CONTENT: dict[str, Any] = {"application/json": {}, "text/markdown": {}, "text/html": {}}

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from ragistry.http.errors import HIDDEN
 from ragistry.presentation.plain import answer_as_mapping, result_as_mapping, techniques_as_mappings
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
@@ -27,7 +28,11 @@ router = new_router()
 def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all collections of the token."""
     library = served_by(request).workspace.library
-    return result_as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
+    found = result_as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
+    if caller_of(request).limited:  # the reason after the colon may name files and servers
+        for stage in found["trace"]:
+            stage["degraded"] = stage["degraded"].partition(": ")[0]
+    return found
 
 
 @router.post("/answer", response_model=GeneratedAnswer, openapi_extra=needs("read", bounded=True))
@@ -56,6 +61,10 @@ def route(request: Request, body: RouteRequest) -> Any:
 
 @router.get("/techniques", response_model=TechniqueList, openapi_extra=needs("read"))
 def techniques(request: Request) -> Any:
-    """List the techniques."""
+    """List the techniques. A limited token sees neither their configuration nor why one cannot be used."""
     registry = served_by(request).workspace.registry
-    return {"techniques": techniques_as_mappings(registry), "broken": registry.broken}
+    rows, broken = techniques_as_mappings(registry), registry.broken
+    if caller_of(request).limited:  # both may name files, servers and collections
+        rows = [row | {"use": "", "config": {}, "unusable": row["unusable"] and HIDDEN} for row in rows]
+        broken = dict.fromkeys(broken, HIDDEN)
+    return {"techniques": rows, "broken": broken}

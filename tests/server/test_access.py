@@ -12,8 +12,8 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from ragistry import Workspace
-from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry import Workspace, open_workspace
+from ragistry.errors import ConfigError, InvalidConfigError, StoreError
 from ragistry.server.access import RIGHTS, Tokens
 from ragistry.server.app import check_exposure
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
@@ -191,6 +191,37 @@ def test_unknown_technique_of_the_package_shows_no_path(guarded: TestClient, sec
         answer = guarded.post("/v1/search", json=asked, headers=bearer(secret))
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "UnknownTechniqueError")
         assert "techniques.yaml" not in answer.text
+
+
+def test_limited_token_sees_no_configuration_and_no_reason_of_a_failure(workspace: Workspace, secrets: Secrets) -> None:
+    (workspace.root / "config" / "techniques.yaml").write_text(
+        "techniques:\n  naive: {use: naive, top_k: 3}\n  own: {use: 'own_module:Own', base: naive}\n"
+        "  ranked: {use: rerank, base: naive, reranker: at_10_0_0_7}\n  wrong: {use: naive, top_k: fronts}\n",
+        encoding="utf-8",
+    )
+    with open_workspace(workspace.root) as opened, serving(opened) as client:
+        whole = client.get("/v1/techniques", headers=bearer(secrets.admin))
+        assert "techniques.yaml" in whole.text
+        limited = client.get("/v1/techniques", headers=bearer(secrets.tea))
+    assert limited.status_code == 200
+    for text in ("techniques.yaml", str(workspace.root), "own_module", "at_10_0_0_7", "fronts"):
+        assert text not in limited.text
+    assert limited.json()["broken"].keys() == whole.json()["broken"].keys() != set()
+
+
+def test_error_of_a_job_shows_no_details_to_a_limited_token(
+    guarded: TestClient, secrets: Secrets, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError(f"{workspace.root} cannot be written")
+
+    monkeypatch.setattr(workspace.library, "carry_out", fail)
+    text = {"collection": "tea", "sources": [{"source": "a", "text": "one"}]}
+    for secret, told in ((secrets.tea, False), (secrets.admin, True)):
+        job = guarded.post("/v1/ingest/texts", json=text, headers=bearer(secret)).json()
+        ended(guarded, job, headers=bearer(secret))
+        for path in (f"/v1/jobs/{job['id']}", "/v1/jobs"):
+            assert (str(workspace.root) in guarded.get(path, headers=bearer(secret)).text) is told
 
 
 def test_server_errors_show_no_details_to_a_limited_token(
