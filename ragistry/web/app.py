@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from nicegui import ui
+from nicegui import core, ui
 from starlette.types import Lifespan
 
 from ragistry.http.guard import LOOPBACK
@@ -65,6 +65,7 @@ def application(
         app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,
         reconnect_timeout=RECONNECT, binding_refresh_interval=None,
     )  # fmt: skip
+    core.sio.eio.cors_allowed_origins = []  # NiceGUI allows every site; no header of CORS is sent, see `OriginGuard`
     return app
 
 

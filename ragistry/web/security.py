@@ -18,7 +18,26 @@ COOKIE = "ragistry_token"
 BODY_MEGABYTES = 2_000
 """Maximum size of a request, which may contain several files."""
 
+CONTENT_POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "connect-src 'self'",
+        # NiceGUI has scripts and styles in its page, and Vue and Tailwind compile templates and styles in the browser.
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",  # the icon of the page, and icons of Quasar
+        "font-src 'self' data:",
+    ]
+)
+"""Content-Security-Policy: a script that gets into the page can load nothing from other servers, and send nothing there
+in the background."""
+
 HEADERS = (
+    (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),

@@ -194,7 +194,8 @@ def page(chromium: str, windows: BrowserContext) -> Iterator[Page]:
 
     Without `chromium` the test is skipped before `address` fills and serves the workspace.
 
-    Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request.
+    Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request, nothing against
+    the content policy.
 
     The same holds for further windows, which a test makes with ``page.context.new_page()``.
     """
@@ -207,6 +208,7 @@ def page(chromium: str, windows: BrowserContext) -> Iterator[Page]:
     handlers: dict[Any, Callable[[Any], None]] = {
         "weberror": lambda error: wrong.append(str(error.error)),
         "dialog": on_dialog,
+        "console": lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None,
         "request": lambda request: None if _local(request.url) else wrong.append(request.url),
     }
     for event, handler in handlers.items():

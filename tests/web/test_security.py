@@ -103,6 +103,21 @@ def test_other_sites_cannot_embed_responses() -> None:
     assert (headers["x-frame-options"], headers["cross-origin-resource-policy"]) == ("DENY", "same-origin")
 
 
+def test_page_has_a_content_policy_and_its_socket_has_no_cors(page: Page, address: str) -> None:
+    answer = page.goto("/")
+    assert answer is not None
+    policy = answer.headers["content-security-policy"].split("; ")
+    assert {"object-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "connect-src 'self'"} <= set(policy)
+    page.wait_for_function("window.socket && window.socket.connected")
+    for origin in ("http://evil.example", "null", address.rstrip("/")):
+        asked = httpx.get(
+            f"{address.rstrip('/')}/_nicegui_ws/socket.io/?EIO=4&transport=polling",
+            headers={"Origin": origin},
+            timeout=60,
+        )
+        assert not [name for name in asked.headers if name.startswith("access-control")]
+
+
 def test_other_addresses_than_loopback_need_the_printed_token(page: Page, broken: str, tmp_path: Path) -> None:
     """The token is in the printed address, and pages on two ports of one machine each keep their own."""
     bare, token = broken.split("?token=")
