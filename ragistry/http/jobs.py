@@ -69,7 +69,7 @@ class JobRunner(ABC, Generic[AnyJob]):
         """Handle a job that ended early because the runner stops."""
 
     def forgotten(self, job: AnyJob) -> None:
-        """Handle an old job that the runner forgets."""
+        """Handle a job that the runner forgets."""
 
     def all(self) -> list[AnyJob]:
         """Return the jobs, oldest first."""
@@ -104,6 +104,13 @@ class JobRunner(ABC, Generic[AnyJob]):
         if before == "waiting":
             self.end(job, "cancelled", None)
         return before
+
+    def remove(self, job: AnyJob) -> None:
+        """Remove a job that has ended."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self.forgotten(job)
 
     def stop(self) -> None:
         """End running jobs at their next check, and start no other jobs."""

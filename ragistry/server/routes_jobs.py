@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
-from ragistry.server.jobs import FILES, as_mapping
+from ragistry.server.jobs import FILES, Kind, as_mapping
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
     ComparisonList,
@@ -145,11 +145,8 @@ def get_job(request: Request, id: str) -> Any:
 
 @router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def cancel_job(request: Request, id: str) -> Any:
-    """Cancel a job. Sources that are already written stay."""
-    jobs = served_by(request).jobs
-    job = jobs.get(id, "ingest", caller_of(request))
-    jobs.cancel(job)
-    return as_mapping(job, caller_of(request))
+    """Cancel a job, or remove one that has ended. Sources that are already written stay."""
+    return _cancelled(request, id, "ingest")
 
 
 @router.post("/comparisons", status_code=202, response_model=ComparisonModel, openapi_extra=needs("write"))
@@ -184,11 +181,18 @@ def get_comparison(request: Request, id: str) -> Any:
 
 @router.delete("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
 def cancel_comparison(request: Request, id: str) -> Any:
-    """Cancel a comparison."""
-    jobs = served_by(request).jobs
-    job = jobs.get(id, "comparison", caller_of(request))
-    jobs.cancel(job)
-    return as_mapping(job, caller_of(request))
+    """Cancel a comparison, or remove one that has ended with its report."""
+    return _cancelled(request, id, "comparison")
+
+
+def _cancelled(request: Request, id: str, kind: Kind) -> dict[str, Any]:
+    jobs, caller = served_by(request).jobs, caller_of(request)
+    job = jobs.get(id, kind, caller)
+    if job.ended:
+        jobs.remove(job)
+    else:
+        jobs.cancel(job)
+    return as_mapping(job, caller)
 
 
 REPORT_CONTENT: dict[str, Any] = {"application/json": {}, "text/markdown": {}, "text/html": {}}

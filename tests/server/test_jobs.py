@@ -110,11 +110,14 @@ def test_cancel_waiting_and_running_jobs(workspace: Workspace) -> None:
         assert client.delete(f"/v1/jobs/{waiting['id']}").json()["state"] == "cancelled"
         client.delete(f"/v1/jobs/{running['id']}")
         assert ended(client, running)["state"] == "cancelled"
-        assert client.delete(f"/v1/jobs/{running['id']}").json()["state"] == "cancelled"
     assert "running.md" not in workspace.library.list_sources("tea")
     with serving(workspace) as client:
         states = [job["state"] for job in client.get("/v1/jobs").json()["jobs"]]
         assert states == ["cancelled", "cancelled"]
+        assert client.delete(f"/v1/jobs/{running['id']}").json()["state"] == "cancelled"
+        assert client.get(f"/v1/jobs/{running['id']}").status_code == 404
+    with serving(workspace) as client:  # an ended job is removed for good
+        assert [job["id"] for job in client.get("/v1/jobs").json()["jobs"]] == [waiting["id"]]
 
 
 def test_job_of_a_deleted_collection_fails(workspace: Workspace) -> None:
