@@ -13,7 +13,15 @@ from ragistry.config.parse import Configuration
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.graph import END
 from ragistry.protocols import DocumentStore, Generator, Technique
-from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, filled, flat, placeholders
+from ragistry.techniques.prompting import (
+    HasWords,
+    PromptedConfig,
+    PromptedTechnique,
+    Prompter,
+    filled,
+    flat,
+    placeholders,
+)
 from ragistry.techniques.query_fusion import fuse_queries, new_queries
 from ragistry.trace import stage
 from ragistry.types import Document, Where
@@ -48,7 +56,7 @@ class Grade(BaseModel):
 class Rewritten(BaseModel):
     """Another query for the question."""
 
-    query: str
+    query: Annotated[str, HasWords]
 
 
 @dataclass(slots=True)

@@ -11,8 +11,17 @@ from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
-from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, Prompter, Text, filled, flat, placeholders
-from ragistry.trace import degraded, stage
+from ragistry.techniques.prompting import (
+    HasWords,
+    PromptedConfig,
+    PromptedTechnique,
+    Prompter,
+    Text,
+    filled,
+    flat,
+    placeholders,
+)
+from ragistry.trace import stage
 from ragistry.types import Document, Where
 from ragistry.utils.fingerprints import check_embedder
 
@@ -28,7 +37,7 @@ SEVERAL = "\n\nWrite {n} such passages, each different from the others."
 class Passages(BaseModel):
     """The passages that the generator wrote."""
 
-    passages: list[str] = Field(min_length=1)
+    passages: Annotated[list[str], HasWords] = Field(min_length=1)
 
 
 class HyDETechnique(PromptedTechnique):
@@ -86,9 +95,4 @@ class HyDETechnique(PromptedTechnique):
             answer = self.prompter.ask(prompt, Text)
             return [] if answer is None else [answer.text]
         several = self.prompter.ask(prompt, Passages)
-        if several is None:
-            return []
-        written = [text for text in several.passages if text.strip()][:n]
-        if not written:
-            degraded("the generator wrote empty passages; only the query is searched")
-        return written
+        return [] if several is None else [text for text in several.passages if text.strip()][:n]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.techniques.prompting import filled, flat, placeholders
+from ragistry.techniques.prompting import HasWords, filled, flat, placeholders
 from ragistry.techniques.query_fusion import QueryFusionConfig, QueryFusionTechnique, new_queries
 from ragistry.trace import stage
 from ragistry.types import Document, Where
@@ -22,7 +22,7 @@ Question: {query}"""
 class Queries(BaseModel):
     """The queries that the generator wrote."""
 
-    queries: list[str] = Field(min_length=1)
+    queries: Annotated[list[str], HasWords] = Field(min_length=1)
 
 
 class MultiQueryTechnique(QueryFusionTechnique):

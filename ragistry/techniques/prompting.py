@@ -31,6 +31,17 @@ REMEMBERED = 1_000
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 Answer = TypeVar("Answer", bound=BaseModel)
+Written = TypeVar("Written", str, list[str])
+
+
+def _has_words(written: Written) -> Written:
+    if not "".join(written).strip():
+        raise ValueError("is empty")
+    return written
+
+
+HasWords = AfterValidator(_has_words)
+"""A text or a list of texts of an answer that is not empty. An empty one would count as a success."""
 
 
 class Text(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from ragistry.techniques.prompting import filled, flat, placeholders
+from ragistry.techniques.prompting import HasWords, filled, flat, placeholders
 from ragistry.techniques.query_fusion import QueryFusionConfig, QueryFusionTechnique, new_queries
 from ragistry.trace import stage
 from ragistry.types import Document, Where
@@ -28,7 +28,7 @@ More general:"""
 class StepBack(BaseModel):
     """The more general question."""
 
-    question: str
+    question: Annotated[str, HasWords]
 
 
 class StepBackTechnique(QueryFusionTechnique):

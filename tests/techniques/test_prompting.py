@@ -98,6 +98,23 @@ def test_answer_is_remembered_until_the_store_changes(name, changing):
     assert len(generator.prompts) == 2 * asked
 
 
+BLANK: dict[str, Any] = {
+    "multi_query": {"queries": ["", " "]},
+    "step_back": {"question": " \n"},
+    "hyde": {"passages": [""]},
+    "self_rag": "",
+    "llm_rerank": "",
+}
+
+
+@pytest.mark.parametrize("name", BLANK)
+def test_empty_answer_is_a_failure_of_the_generator(name, facts):
+    technique, _ = made(name, BLANK[name], facts)
+    documents, stages = traced(technique, top_k=10)
+    assert [one.id for one in documents] == [one.id for one in plain(name, facts).retrieve(QUESTION, top_k=10)]
+    assert "no answer to" in degraded(stages)
+
+
 @every_technique
 @pytest.mark.parametrize("failure", FAILURES)
 def test_generator_that_fails_leaves_the_results_of_the_base(name, failure, facts):
