@@ -12,6 +12,7 @@
     ├── ModelError
     │   ├── ModelConnectionError (ConnectionError)
     │   ├── ModelNotFoundError
+    │   ├── IncompleteAnswerError
     │   └── EmbeddingGenerationError
     ├── StoreError
     │   ├── ChromaDBConnectionError (ConnectionError)
@@ -46,6 +47,13 @@
 
 A message says what is wrong, the value in ``!r``, and the remedy.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragistry.types import AnswerStatus
 
 
 class RagistryError(Exception):
@@ -99,6 +107,20 @@ class ModelConnectionError(ModelError, ConnectionError):
 
 class ModelNotFoundError(ModelError):
     """The server does not have the model; the message lists the ones it has."""
+
+
+class IncompleteAnswerError(ModelError):
+    """A language model did not complete its answer.
+
+    Attributes:
+        status: How it ended: ``cut``, ``filtered``, ``refused`` or ``empty``; see `types.AnswerStatus`.
+        text: What the model wrote.
+    """
+
+    def __init__(self, message: str, status: AnswerStatus = "empty", text: str = "") -> None:
+        super().__init__(message)
+        self.status: AnswerStatus = status
+        self.text = text
 
 
 class EmbeddingGenerationError(ModelError):

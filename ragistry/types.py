@@ -12,6 +12,10 @@ ScoreKind = Literal[
     "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "mmr", "rank", "grade", "cross_encoder", "maxsim",
     "probability", "pagerank", "dot", "other",
 ]  # fmt: skip
+AnswerStatus = Literal["complete", "not_found", "cut", "filtered", "refused", "empty"]
+"""How an answer of a language model ended: complete; the model said that the passages do not answer; ended early, as by
+a maximum length; ended by a content filter; refused by the model; without text, as after a call of a tool or reasoning
+alone."""
 Where = Mapping[str, Any]
 """A condition on metadata: ``{"page": 3}``, ``{"page": {"$gte": 3}}``, ``{"$and": [...]}``; see `utils.where`."""
 

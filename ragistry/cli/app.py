@@ -171,9 +171,9 @@ def options(
 
 
 def run() -> None:
-    """Run a command. Exit codes: 0 done, 1 failed in whole or in part, 2 wrong usage, 130 interrupted; `ingest` has 3.
+    """Run a command. Exit codes: 0 done, 1 failed in whole or in part, 2 wrong usage, 130 interrupted.
 
-    A closed pipe on the output does not change the exit code.
+    `ingest` has 3 too, and `ask` 4 to 8. A closed pipe on the output does not change the exit code.
     """
     make_robust()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", handlers=[_WarningHandler()])

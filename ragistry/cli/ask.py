@@ -23,6 +23,9 @@ from ragistry.utils.quoting import visible_line
 if TYPE_CHECKING:
     from ragistry.pipelines.answer import Answer
 
+EXIT_CODES = {"not_found": 4, "cut": 5, "filtered": 6, "refused": 7, "empty": 8}
+"""Exit code of an answer that is not complete, by its status."""
+
 
 def ask(
     query: Annotated[str, typer.Argument(help="The question.")],
@@ -35,7 +38,8 @@ def ask(
 ) -> None:
     """Answer a question from the documents, and cite the passages of each sentence.
 
-    A generator in config/models.yaml writes the answer. Without one, the search results are printed.
+    A generator in config/models.yaml writes the answer. Without one, the search results are printed. Exit code 4 if
+    the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
     from ragistry.pipelines.answer import Answer
     from ragistry.presentation.plain import answer_as_mapping
@@ -48,8 +52,8 @@ def ask(
         if library.generator() is None:
             result = library.search(query, collection, top_k, technique=technique)
             if as_json:
-                found = Answer(query, tuple(result.documents), reason="no generator is configured")
-                print_json(answer_as_mapping(found, opened.settings.language))
+                found = Answer(query, tuple(result.documents), reason="no generator is configured", weak=result.weak)
+                print_json(answer_as_mapping(found, opened.settings.language) | {"status": None})
                 return
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
@@ -57,23 +61,34 @@ def ask(
             note_if_weak(result)
             print_documents(opened, query, result.documents, more="ragistry search QUERY --result")
             return
-        out, writer = console(), TextWriter()
-        live = not as_json and out.is_terminal
+        writer = TextWriter()
+        live = not as_json and console().is_terminal
         answer = library.answer(
             query, collection, top_k, technique=technique, on_piece=writer.write if live else None
         )  # fmt: skip
         if as_json:
             print_json(answer_as_mapping(answer, opened.settings.language))
-            return
-        if not live:
-            writer.write(answer.text)
-        writer.end()
-        if not answer.text:
-            out.print(f"Not in the documents: {answer.reason}.")
-        _warn_of_unsupported(answer)
-        if answer.documents:
-            out.print()
-            print_documents(opened, query, answer.documents, apart=True)
+        else:
+            if not live:
+                writer.write(answer.text)
+            writer.end()
+            _report_end(answer)
+            _warn_of_unsupported(answer)
+            note_if_weak(answer)
+            if answer.documents:
+                console().print()
+                print_documents(opened, query, answer.documents, apart=True)
+    if answer.status != "complete":
+        raise typer.Exit(EXIT_CODES[answer.status])
+
+
+def _report_end(answer: Answer) -> None:
+    """Print why the answer is not complete, if so: in the place of an answer without text, else as a warning."""
+    from ragistry.pipelines.answer import HEADS
+
+    if answer.status != "complete":
+        line = f"{HEADS[answer.status]}: {answer.reason}"
+        error_line(line, "warning") if answer.text else console().print(f"{line}.")
 
 
 def _warn_of_unsupported(answer: Answer) -> None:

@@ -24,6 +24,7 @@ from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
+    from ragistry.pipelines.answer import Answer
     from ragistry.types import Document, RetrievalResult
     from ragistry.workspace import Workspace
 
@@ -79,7 +80,7 @@ def _condition(text: str) -> Any:
         raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
 
 
-def note_if_weak(result: RetrievalResult) -> None:
+def note_if_weak(result: RetrievalResult | Answer) -> None:
     """Say above the results that nothing fits the query well, if so."""
     if result.weak:
         error_line("nothing fits the query well; these are the nearest passages", label="note")

@@ -136,7 +136,10 @@ class RemoteLibrary(IngestMethods, SearchMethods):
             on_piece(found["answer"])
         documents = tuple(_document(one) for one in found["documents"])
         sentences = [Sentence(one["text"], tuple(one["citations"]), one["supported"]) for one in found["sentences"]]
-        return Answer(found["query"], documents, tuple(sentences), found["reason"], found["answer"] or "")
+        return Answer(
+            found["query"], documents, found["status"], tuple(sentences), found["reason"], found["answer"] or "",
+            found["weak"],
+        )  # fmt: skip
 
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, cast
 
-from ragistry.errors import ConfigError, ModelError
+from ragistry.errors import ConfigError, IncompleteAnswerError, ModelError
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.trace import at_least_one_call
 from ragistry.types import EmbedderFingerprint, Role
@@ -157,10 +157,12 @@ class CountedGenerator(Counted):
         _check_is_sync(own.generate, f"{type(own).__qualname__}.generate")
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        """Return the answer of the model. Raises `ModelError` if it is not text."""
+        """Return the answer of the model. Raises `IncompleteAnswerError` for None, `ModelError` for other values."""
         answer: Any = ""
         with at_least_one_call(lambda: _estimate(prompt, str(answer))):
             answer = self.own.generate(prompt, schema=schema)
+        if answer is None:  # clients of OpenAI return it for a call of a tool
+            raise IncompleteAnswerError(f"the generator {name_of(self)} returned None; it must return text")
         if not isinstance(answer, str):
             raise ModelError(f"the generator {name_of(self)} returned {answer!r:.80}; it must return text")
         return answer
@@ -175,10 +177,12 @@ class CountedGenerator(Counted):
             pieces, context, end = iter(stream(prompt)), copy_context(), object()
             call = at_least_one_call(lambda: _estimate(prompt, *said))
             context.run(call.__enter__)  # in a context of its own: the caller's code runs between two pieces
-            while (piece := context.run(next, pieces, end)) is not end:
-                said.append(str(piece))
-                yield said[-1]
-            context.run(call.__exit__, None, None, None)
+            try:
+                while (piece := context.run(next, pieces, end)) is not end:
+                    said.append(str(piece or ""))  # clients of OpenAI yield None for an event without text
+                    yield said[-1]
+            finally:
+                context.run(call.__exit__, None, None, None)
 
         return counted
 

@@ -36,17 +36,27 @@ NO_KEY = (401, 403)
 """HTTP status of a request with a missing or wrong API key."""
 
 # Servers that use status 500 for it: llama.cpp and others
+FILTERED = re.compile(
+    r"content[ _-]?(filter|policy|management|exists risk)|data_?inspection|responsible_?ai|moderation|flagged", re.I
+)
+"""What an error says if a content filter refuses a prompt: OpenAI, Azure, OpenRouter, DeepSeek, DashScope."""
 _TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|exceed", re.IGNORECASE)
 
 
 class RefusedError(ModelError):
-    """The server answered with an HTTP error; ``wait``: seconds of its Retry-After."""
+    """The server answered with an HTTP error; ``wait``: seconds of its Retry-After.
 
-    def __init__(self, message: str, *, status: int = 0, reason: str = "", wait: float | None = None) -> None:
+    ``is_filtered``: a content filter refused the prompt.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, reason: str = "", wait: float | None = None, is_filtered: bool = False
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.wait = wait
+        self.is_filtered = is_filtered
 
     @property
     def refuses_form(self) -> bool:
@@ -243,11 +253,12 @@ class JsonClient:
         if self._key:
             reason = reason.replace(self._key, "…")
         status, wait = response.status_code, retry_after(response.headers)
-        remedy = "; set a valid API key, or add a login to its address" if status in NO_KEY else ""
+        is_filtered = status in (400, 403, 451) and FILTERED.search(answer.decode(errors="replace")) is not None
+        remedy = "; set a valid API key, or add a login to its address" if status in NO_KEY and not is_filtered else ""
         if status == 429 or status >= 500:
             remedy = "; it is overloaded or broken: try again later, or check its log"
         message = f"{self.server} answered {status}: {reason!r}{remedy}"
-        return RefusedError(message, status=status, reason=reason, wait=wait)
+        return RefusedError(message, status=status, reason=reason, wait=wait, is_filtered=is_filtered)
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -15,19 +15,20 @@ from pydantic import BaseModel, Field
 from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
-from ragistry.errors import EmbeddingGenerationError, ModelError, ModelNotFoundError
+from ragistry.errors import EmbeddingGenerationError, IncompleteAnswerError, ModelError, ModelNotFoundError
 from ragistry.models.answers import (
     Message,
+    Part,
     Schema,
     answer_by_schema,
     in_words,
     json_schema,
     messages_of,
-    report_cut,
+    part_of,
     stream_answer,
-    written_answer,
+    whole_answer,
 )
-from ragistry.models.http import LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError
+from ragistry.models.http import FILTERED, LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import NOT_IMPLEMENTED, OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
@@ -43,13 +44,15 @@ from ragistry.models.texts import (
 from ragistry.trace import model_call
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.fingerprints import PROBE, probe_of
-from ragistry.utils.model_output import text_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from ragistry.protocols import Vectors
+
+REMEDY = "raise max_tokens"
+"""How to allow longer answers."""
 
 _log = logging.getLogger(__name__)
 
@@ -238,10 +241,10 @@ class OpenAIGenerator:
         return answer_by_schema(partial(self._chat_by_schema, schema), messages, schema, self.model)
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the pieces of the answer as they arrive. Raises `ModelError`, also for an aborted answer."""
-        return stream_answer(self._stream(prompt), self.model)
+        """Yield the pieces of the answer as they arrive. Raises `ModelError`; see `models.answers.stream_answer`."""
+        return stream_answer(self._stream(prompt), self.model, REMEDY)
 
-    def _stream(self, prompt: str) -> Iterator[str]:
+    def _stream(self, prompt: str) -> Iterator[Part]:
         body = {
             "model": self.model,
             "messages": messages_of(prompt, self._system),
@@ -249,23 +252,17 @@ class OpenAIGenerator:
             "stream_options": {"include_usage": True},
             **self._options,
         }
-        reason, tokens = None, 0
+        ended, tokens = False, 0
         try:
             for event in events(self._api.stream("/chat/completions", body)):
-                if event == "[DONE]":
-                    reason = reason or "stop"
-                    continue
-                piece, ended, used = self._api.server.read(event, _parse_piece)
-                reason, tokens = ended or reason, used or tokens
-                if piece:
-                    yield piece
+                part = Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
+                ended, tokens = ended or part.end is not None, part.tokens or tokens
+                yield part
         except RefusedError as error:
             raise _explained(self._api, error, self.model) from error
         model_call(tokens)
-        if reason is None:
+        if not ended:
             raise ModelError(f"{self._api.server.server} aborted its answer; check its log")
-        if reason == "length":
-            report_cut(self.model, "raise max_tokens")
 
     def close(self) -> None:
         """Close the connections."""
@@ -289,13 +286,11 @@ class OpenAIGenerator:
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
         try:
-            text, reason, tokens = self._api.post("/chat/completions", body, _parse_answer)
+            part = self._api.post("/chat/completions", body, _parse_answer)
         except RefusedError as error:
             raise _explained(self._api, error, self.model) from error
-        model_call(tokens)
-        if reason == "length":
-            report_cut(self.model, "raise max_tokens")
-        return written_answer(text, self.model)
+        model_call(part.tokens)
+        return whole_answer(part, self.model, REMEDY)
 
 
 class OpenAIReranker:
@@ -390,20 +385,27 @@ def _ask(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) ->
 
 
 def _explained(api: OpenAIAPI, error: RefusedError, model: str) -> ModelError:
-    """Return the error; if the server lacks the model, one that lists the models it has."""
+    """Return the error; if the server lacks the model, one that lists the models it has.
+
+    A prompt that a content filter refuses has no answer, which is no fault of the server.
+    """
+    if error.is_filtered:
+        return IncompleteAnswerError(f"{error}; ask in other words", "filtered")
     if error.status != 404 or "model" not in error.reason:
         return error
     models = ", ".join(_ask(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it reports"
     return ModelNotFoundError(f"{api.server.server} has no model {model!r}; start it with that model; it has: {models}")
 
 
-def _parse_piece(event: dict[str, Any]) -> tuple[str, str | None, int]:
-    """Parse an event: a piece of an answer, the reason of its end or None, and the tokens used or 0."""
-    if "error" in event:
-        raise ValueError(event["error"])
-    tokens = int((event.get("usage") or {}).get("total_tokens") or 0)
-    choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})  # the event with the usage has no choices
-    return text_of((choice.get("delta") or {}).get("content")), choice.get("finish_reason"), tokens
+def _parse_event(event: dict[str, Any]) -> Part:
+    """Parse an event of a stream; some servers send a whole ``message`` or ``text`` instead of a ``delta``."""
+    if error := event.get("error"):
+        if FILTERED.search(str(error)):
+            return Part(end="content_filter")
+        raise ValueError(error)
+    part = _parse_answer({"choices": [], **event})
+    is_whole = event.get("object") == "chat.completion"  # from a server that does not stream
+    return part._replace(end="") if is_whole and part.end is None else part
 
 
 def _bare(model: str) -> str:
@@ -441,11 +443,14 @@ def _numbers(embedding: Any) -> Any:
     return list(struct.unpack(f"<{len(content) // 4}f", content))
 
 
-def _parse_answer(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """Parse the text of a chat completion, the reason of its end, and the tokens read and written."""
-    choice = answer["choices"][0]
+def _parse_answer(answer: dict[str, Any]) -> Part:
+    """Parse a chat completion, or an event of its stream; the event with the tokens has no choices."""
+    choice: dict[str, Any] = next(iter(answer["choices"] or ()), {})
+    delta, whole = choice.get("delta"), choice.get("message")
+    message = delta or whole or {"content": choice.get("text")}
     tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
-    return text_of((choice.get("message") or {})["content"]), str(choice.get("finish_reason")), tokens
+    end = choice.get("finish_reason")
+    return part_of(message, end=None if end is None else str(end), tokens=tokens, is_whole=not delta)
 
 
 def _relevance(answer: dict[str, Any]) -> dict[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -104,11 +105,21 @@ def _refused_parameter(error: RefusedError, sent: Mapping[str, Any]) -> str | No
 def events(lines: Iterable[str]) -> Iterator[str]:
     """Yield the data of server-sent events, without comments, names and ids of events (WHATWG HTML, 9.2).
 
-    A line that starts with ``{`` is data too: some servers send errors outside of an event.
+    A line that starts with ``{`` is data too: some servers send errors outside of an event, or the whole answer as
+    JSON on one or several lines.
     """
+    lines = iter(lines)
     for line in lines:
         field, _, value = line.partition(":")
         if line.startswith("{"):
-            yield line
+            yield line if _is_json(line) else "\n".join([line, *lines])
         elif field == "data" and value.strip():
             yield value.strip()
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (RecursionError, ValueError):
+        return False
+    return True

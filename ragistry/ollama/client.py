@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Self
 from ragistry.errors import ModelError, ModelNotFoundError
 from ragistry.models.answers import (
     Message,
+    Part,
     Schema,
     answer_by_schema,
     json_schema,
     messages_of,
-    report_cut,
+    part_of,
     stream_answer,
-    written_answer,
+    whole_answer,
 )
 from ragistry.models.http import LIMIT, TEXTS_A_TIMEOUT, JsonClient, Read, RefusedError
 from ragistry.models.texts import ALWAYS_FITS, BYTES_A_VECTOR, OnLong, TooLongError, embed_texts
 from ragistry.ollama.host import resolve_host
 from ragistry.trace import model_call
-from ragistry.utils.model_output import text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,8 @@ Options = Mapping[str, Any]
 # A long prompt is refused instead of losing its beginning. An answer ends when the window is full, instead of pushing
 # the prompt out of it.
 _WHOLE: Mapping[str, Any] = {"stream": False, "truncate": False, "shift": False}
+REMEDY = "raise max_tokens (num_predict) or num_ctx"
+"""How to allow longer answers."""
 _MORE = " and" * 32
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
@@ -170,37 +172,35 @@ class OllamaClient:
         def ask(conversation: Sequence[Message]) -> str:
             body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **more}
             try:
-                text, reason, tokens = self._post("/api/chat", model, body, _parse_answer)
+                part = self._post("/api/chat", model, body, _parse_answer)
             except RefusedError as error:
                 if not error.too_long:
                     raise
                 raise ModelError(f"the prompt is too long for {model!r}; shorten it, or increase num_ctx") from error
-            model_call(tokens)
-            if reason == "length":
-                report_cut(model, "raise max_tokens (num_predict) or num_ctx")
-            return written_answer(text, model)
+            model_call(part.tokens)
+            return whole_answer(part, model, REMEDY)
 
         return ask(messages) if schema is None else answer_by_schema(ask, list(messages), schema, model)
 
     def stream(self, messages: Sequence[Message], model: str, *, options: Options | None = None) -> Iterator[str]:
-        """Yield the pieces of the model's next message as they arrive. Raises `ModelError`, also if it is aborted."""
-        return stream_answer(self._stream(messages, model, options), model)
+        """Yield the pieces of the model's next message as they arrive.
 
-    def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[str]:
+        Raises `ModelError`; see `models.answers.stream_answer`.
+        """
+        return stream_answer(self._stream(messages, model, options), model, REMEDY)
+
+    def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[Part]:
         more = {"options": dict(options)} if options else {}
         body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **more}
-        reason, tokens = None, 0
+        ended, tokens = False, 0
         with self._explained(model):
             for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}):
-                piece, ended, read = self._server.read(line, _parse_piece)
-                reason, tokens = ended or reason, read or tokens
-                if piece:
-                    yield piece
-        if reason is None:
+                part = self._server.read(line, _parse_piece)
+                ended, tokens = ended or part.end is not None, part.tokens or tokens
+                yield part
+        if not ended:
             raise ModelError(f"{self._server.server} aborted its answer; check its log")
         model_call(tokens)
-        if reason == "length":
-            report_cut(model, "raise max_tokens (num_predict) or num_ctx")
 
     def list_models(self) -> list[OllamaModel]:
         """List the models on the server, last changed first."""
@@ -308,21 +308,20 @@ def full_name(model: str) -> str:
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
-def _parse_answer(answer: dict[str, Any]) -> tuple[str, str, int]:
-    """Parse the text of a chat answer, the reason of its end, and the tokens read and written."""
+def _parse_answer(answer: dict[str, Any]) -> Part:
+    """Parse a chat answer."""
     if not answer.get("done"):
         raise ValueError("the answer is incomplete")
-    tokens = int(answer.get("prompt_eval_count") or 0) + int(answer.get("eval_count") or 0)
-    return text_of((answer.get("message") or {}).get("content")), str(answer.get("done_reason")), tokens
+    return _parse_piece(answer)
 
 
-def _parse_piece(line: dict[str, Any]) -> tuple[str, str | None, int]:
+def _parse_piece(line: dict[str, Any]) -> Part:
     """Parse a piece of an answer; the last one has the reason of the end and the tokens read and written."""
-    if "error" in line:
-        raise ValueError(line["error"])
-    if not line.get("done"):
-        return text_of((line.get("message") or {}).get("content")), None, 0
-    return _parse_answer(line)
+    if error := line.get("error"):
+        raise ValueError(error)
+    tokens = int(line.get("prompt_eval_count") or 0) + int(line.get("eval_count") or 0)
+    end = str(line.get("done_reason") or "") if line.get("done") else None
+    return part_of(line.get("message") or {}, end=end, tokens=tokens)
 
 
 def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:

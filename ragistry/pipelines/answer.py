@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from pocketflow import Node
 
-from ragistry.errors import PipelineError
+from ragistry.errors import IncompleteAnswerError, PipelineError
 from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered_passages
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import stage
-from ragistry.types import Document
+from ragistry.types import AnswerStatus, Document
 from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
 from ragistry.utils.text.analysis import query_terms
@@ -33,7 +33,16 @@ Passages:
 
 Question: {query}
 Answer:"""
-NOT_FOUND = re.compile(r"\W*NOT[ _]FOUND\b", re.IGNORECASE)
+NOT_FOUND = re.compile(r"\W*(?:NOT[ _]FOUND\b|(?i:NOT[ _]FOUND\b)(?=[^\S\n]*(?:[-\u2013\u2014.:;,!?*\n]|\Z)))")
+"""The words of the prompt; in small letters, "Not found" may also begin a sentence of an answer."""
+HEADS: Mapping[AnswerStatus, str] = {
+    "not_found": "Not in the documents",
+    "cut": "Incomplete",
+    "filtered": "Filtered",
+    "refused": "Refused",
+    "empty": "No answer",
+}
+"""What people read before the reason if an answer is not complete."""
 CHARACTERS = 2_000
 """Maximum number of characters of a passage in the prompt."""
 MOST = 0.9
@@ -68,16 +77,20 @@ class Answer:
     Attributes:
         query: The question.
         documents: The passages that the generator read.
-        sentences: The sentences; empty if the documents do not answer the question.
-        reason: Why there is no answer.
+        status: How the answer ended; ``empty`` too if the search found nothing, so that the generator was not asked.
+        sentences: The sentences, also those of an answer that is not complete.
+        reason: Why the answer is not complete.
         text: The answer with its lines, as the generator wrote it; citations are written as ``[1][2]``.
+        weak: Whether nothing fits the question well (`techniques.weakness`).
     """
 
     query: str
     documents: tuple[Document, ...]
+    status: AnswerStatus = "complete"
     sentences: tuple[Sentence, ...] = ()
     reason: str = ""
     text: str = ""
+    weak: bool = False
 
 
 class Evidence(NamedTuple):
@@ -108,7 +121,7 @@ def evidence(sentence: str, passage: str, near: float, language: str) -> Evidenc
 class Answerer:
     """Answers questions from passages. Safe for threads.
 
-    The generator is not asked if nothing fits the question well (`techniques.weakness`). A sentence of the answer is
+    The generator is asked even if nothing seems to fit the question (`Answer.weak`). A sentence of the answer is
     supported if a passage that it cites has its figures and nearly all of its words, or a few of its words and a
     sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
 
@@ -148,22 +161,28 @@ class Answerer:
         with stage("answer") as this:
             this.documents_in = len(found)
             if not found:
-                return Answer(query, (), reason="the search found nothing")
-            if is_weak(query, found, self.embedder, self.language):
-                return Answer(query, found, reason="no passage is about the question")
-            text, sent = "", 0
-            for piece in self._pieces(query, found):
-                text = _BLANK_LINES.sub("", text + piece)
-                if not _may_be_not_found(text):
-                    on_piece(text[sent:])
-                    sent = len(text)
+                return Answer(query, (), "empty", reason="the search found nothing")
+            text, sent, end = "", 0, None
+            try:
+                for piece in self._pieces(query, found):
+                    text = _BLANK_LINES.sub("", text + piece)
+                    if not _may_be_not_found(text):
+                        on_piece(text[sent:])
+                        sent = len(text)
+            except IncompleteAnswerError as error:
+                text, end = text or error.text, error
             text = _BLANK_LINES.sub("", without_reasoning(text))
-            if not text.strip() or NOT_FOUND.match(text):
-                return Answer(query, found, reason="the passages do not answer the question")
+            if end is None and not text.strip():
+                end = IncompleteAnswerError("the generator wrote nothing; ask again, or use another model")
+            answer = Answer(query, found, weak=is_weak(query, found, self.embedder, self.language))
+            if NOT_FOUND.match(text) and (end is None or end.status == "cut"):
+                return replace(answer, status="not_found", reason="the passages do not answer the question")
             if sent < len(text):
                 on_piece(text[sent:])
+            if end is not None:
+                answer = replace(answer, status=end.status, reason=str(end))
             text = with_plain_citations(text.rstrip(), len(found))
-            return Answer(query, found, self._checked(text, found), text=text)
+            return replace(answer, sentences=self._checked(text, found) if text else (), text=text)
 
     def _pieces(self, query: str, documents: Sequence[Document]) -> Iterator[str]:
         passages = numbered_passages([readable_text(document) for document in documents], CHARACTERS)
@@ -195,7 +214,7 @@ class Answerer:
 
 
 def _may_be_not_found(beginning: str) -> bool:
-    words = _START.sub("", beginning)[:9].replace("_", " ").upper()
+    words = _START.sub("", beginning).replace("_", " ").upper().rstrip()
     return "NOT FOUND".startswith(words) or bool(NOT_FOUND.match(beginning))
 
 
@@ -215,12 +234,13 @@ def sentences_of(text: str) -> list[str]:
 
 
 class AnswerNode(Node):  # type: ignore[misc] # untyped base
-    """Answers from the documents of an earlier step: returns the action ``answered`` or ``not_found``.
+    """Answers from the documents of an earlier step: returns ``answered``, ``not_found`` or ``incomplete``.
 
-    It reads ``query`` and ``documents`` from the run's shared mapping and writes ``answer``, an `Answer`.
+    ``incomplete`` is every other end of `Answer.status`. It reads ``query`` and ``documents`` from the run's shared
+    mapping and writes ``answer``, an `Answer`.
     """
 
-    actions: ClassVar[frozenset[str]] = frozenset({"answered", "not_found"})
+    actions: ClassVar[frozenset[str]] = frozenset({"answered", "not_found", "incomplete"})
 
     def __init__(self, answerer: Answerer) -> None:
         super().__init__()
@@ -236,4 +256,4 @@ class AnswerNode(Node):  # type: ignore[misc] # untyped base
 
     def post(self, shared: dict[str, Any], _request: Any, answer: Answer) -> str:
         shared["answer"] = answer
-        return "answered" if answer.sentences else "not_found"
+        return {"complete": "answered", "not_found": "not_found"}.get(answer.status, "incomplete")

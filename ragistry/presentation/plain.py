@@ -42,15 +42,17 @@ def document_as_mapping(document: Document) -> dict[str, Any]:
 
 
 def answer_as_mapping(answer: Answer, language: str) -> dict[str, Any]:
-    """Convert an answer with the passages that it cites; ``answer`` is None if the documents have no answer."""
+    """Convert an answer with the passages that it cites; ``answer`` is None if it has no text."""
     return {
         "query": answer.query,
+        "status": answer.status,
         "answer": answer.text or None,
         "reason": answer.reason,
         "sentences": [
             {"text": one.text, "citations": list(one.citations), "supported": one.supported} for one in answer.sentences
         ],
         "documents": _with_places(answer.documents, answer.query, language),
+        "weak": answer.weak,
     }
 
 

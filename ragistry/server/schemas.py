@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
 from ragistry.http.jobs import State
-from ragistry.types import TOP_K_LIMIT
+from ragistry.types import TOP_K_LIMIT, AnswerStatus
 
 JsonObject = dict[str, Any]
 Description = Annotated[str, Field(max_length=10_000)]
@@ -191,13 +191,15 @@ class SentenceModel(BaseModel):
 
 
 class GeneratedAnswer(BaseModel):
-    """An answer, as in `ragistry ask --json`; without an answer, ``reason`` says why."""
+    """An answer, as in `ragistry ask --json`; if ``status`` is not complete, ``reason`` says why."""
 
     query: str
+    status: AnswerStatus
     answer: str | None
     reason: str
     sentences: list[SentenceModel]
     documents: list[FoundModel]
+    weak: bool
 
 
 class RouteResponse(BaseModel):

@@ -33,7 +33,8 @@ _MADE = "2025-01-01T00:00:00Z"
 class OllamaServer(LoopbackServer):
     """Has the ``models``, all with embeddings of ``dimension`` and a window of ``context_length`` tokens.
 
-    ``answers``: the next answers of its models; after that they repeat the prompt. ``cuts_silently``: it ignores
+    ``answers``: the next answers of its models, each a text, or the last line of an answer of ``/api/chat`` with
+    ``message`` and ``done_reason``; after that they repeat the prompt. ``cuts_silently``: it ignores
     ``truncate: false``. ``breaks_after``: pieces after which a stream ends with an error.
     """
 
@@ -50,7 +51,7 @@ class OllamaServer(LoopbackServer):
         self.dimension = dimension
         self.context_length = context_length
         self.version = version
-        self.answers: deque[str] = deque()
+        self.answers: deque[str | dict[str, Any]] = deque()
         self.cuts_silently = False
         self.breaks_after: int | None = None
 
@@ -149,7 +150,11 @@ class OllamaServer(LoopbackServer):
     def _speak(self, name: str, body: Mapping[str, Any], prompt: str, shaped: Callable[[str], dict[str, Any]]) -> Reply:
         if body.get("truncate") is False and count_tokens(prompt) > self._window(body):
             return Reply(400, {"error": _TOO_LONG})
-        words = re.findall(r"\s*\S+|\s+$", self._said(body, prompt)) if prompt else []
+        said = self._said(body, prompt) if prompt else ""
+        if isinstance(said, dict):
+            last = {"model": name, "created_at": _MADE, "done": True, "done_reason": "stop", **said}
+            return Reply(body=last) if body.get("stream") is False else Reply(lines=[last])
+        words = re.findall(r"\s*\S+|\s+$", said)
         limit = (body.get("options") or {}).get("num_predict") or len(words)
         pieces = words[:limit]
         reason = ("length" if limit < len(words) else "stop") if prompt else "load"
@@ -168,7 +173,7 @@ class OllamaServer(LoopbackServer):
 
         return Reply(lines=lines())
 
-    def _said(self, body: Mapping[str, Any], prompt: str) -> str:
+    def _said(self, body: Mapping[str, Any], prompt: str) -> str | dict[str, Any]:
         if self.answers:
             return self.answers.popleft()
         form = body.get("format")

@@ -37,9 +37,12 @@ class OpenAIServer(LoopbackServer):
         api_key: Refuse requests without this key.
 
     Attributes:
-        answers: The next answers of the model; after that it repeats the prompt.
+        answers: The next answers of the model, each a text or the ``choices`` entry of a completion, with ``message``
+            and ``finish_reason``; after that it repeats the prompt.
         pace: Seconds before each piece of a stream.
         streamed: Number of pieces sent.
+        streams: What it sends for a stream: deltas, ``message`` instead of ``delta`` in every event, a last event with
+            the whole ``message`` after the deltas, or one JSON ``body`` on several lines.
         takes_schemas: Whether it accepts ``response_format``; otherwise it answers ``refuses_schemas_with``.
         seed: Another value is another model of the same name.
         noise: Added to the numbers of vectors, as by other hardware.
@@ -69,11 +72,12 @@ class OpenAIServer(LoopbackServer):
         self.max_batch = max_batch
         self.auto_truncate = auto_truncate
         self.api_key = api_key
-        self.answers: deque[str] = deque()
+        self.answers: deque[str | dict[str, Any]] = deque()
         self.takes_schemas = True
         self.refuses_schemas_with = 400
         self.pace = 0.0
         self.streamed = 0
+        self.streams: Literal["deltas", "messages", "both", "body"] = "deltas"
         self.seed = ""
         self.noise = 0.0
         self.root = "/v1"
@@ -99,7 +103,7 @@ class OpenAIServer(LoopbackServer):
             return self._refuse(422 if self.accent == "tei" else 400, wrong)
         if path == "/embeddings":
             return self._embeddings(body, flaw)
-        if path == "/chat/completions" and self.accent != "tei":
+        if path == "/chat/completions":  # with the accent of TEI too, so that one server is enough for a library
             return self._chat(body)
         if path == "/rerank" and self.accent != "tei":
             scores = _overlaps(body["query"], body["documents"])
@@ -190,28 +194,40 @@ class OpenAIServer(LoopbackServer):
         if form and not self.takes_schemas:
             return self._refuse(self.refuses_schemas_with, "response_format is not supported")
         prompt = body["messages"][-1]["content"]
-        answer = json.dumps(example_of(form["schema"])) if form else f"You said: {prompt}"
+        answer: Any = json.dumps(example_of(form["schema"])) if form else f"You said: {prompt}"
         if self.answers:
             answer = self.answers.popleft()
-        words, limit = answer.split(" "), body.get("max_completion_tokens") or body.get("max_tokens") or 1_000
-        reason = "length" if len(words) > limit else "stop"
+        choice = answer if isinstance(answer, dict) else {"message": {"content": answer}}
+        message: dict[str, Any] = {"role": "assistant", **choice.get("message", {})}
+        words, limit = [], body.get("max_completion_tokens") or body.get("max_tokens") or 1_000
+        if isinstance(message.get("content"), str):
+            words = message["content"].split(" ")
+            message["content"] = self._content(" ".join(words[:limit]))
+        reason = choice.get("finish_reason", "length" if len(words) > limit else "stop")
         tokens = {"prompt_tokens": len(tokens_of(prompt)), "completion_tokens": min(limit, len(words))}
         usage = {**tokens, "total_tokens": sum(tokens.values())}
         head: dict[str, Any] = {"id": "chatcmpl-1", "created": CREATED, "model": self.model}
-        if body.get("stream"):
-            pieces = [word if place == 0 else f" {word}" for place, word in enumerate(words[:limit])]
-            deltas: list[Any] = [{"role": "assistant", "content": ""}]
-            deltas += [{"content": self._content(piece)} for piece in pieces]
-            choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-            choices.append({"index": 0, "delta": {}, "finish_reason": reason})
-            head["object"] = "chat.completion.chunk"
-            lines: list[Any] = [{**head, "choices": [choice]} for choice in choices]
-            if (body.get("stream_options") or {}).get("include_usage"):
-                lines.append({**head, "choices": [], "usage": usage})
-            return Reply(lines=self._paced(lines), events=True)
-        message = {"role": "assistant", "content": self._content(" ".join(words[:limit]))}
-        answered = {"index": 0, "message": message, "finish_reason": reason}
-        return Reply(body={**head, "object": "chat.completion", "choices": [answered], "usage": usage})
+        whole = {
+            **head,
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": usage,
+        }
+        if not body.get("stream") or self.streams == "body":
+            return Reply(body=whole, indented=bool(body.get("stream")))
+        pieces = [word if place == 0 else f" {word}" for place, word in enumerate(words[:limit])]
+        name = "message" if self.streams == "messages" else "delta"
+        begin = {**message, "content": ""} if pieces else message
+        deltas: list[Any] = [begin, *({"content": self._content(piece)} for piece in pieces)]
+        choices = [{"index": 0, name: delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": reason})
+        if self.streams == "both":
+            choices[-1]["message"] = message
+        head["object"] = "chat.completion.chunk"
+        lines: list[Any] = [{**head, "choices": [choice]} for choice in choices]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            lines.append({**head, "choices": [], "usage": usage})
+        return Reply(lines=self._paced(lines), events=True)
 
     def _content(self, text: str) -> Any:
         return [{"type": "text", "text": text}] if self.parts else text

@@ -25,13 +25,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: ``body`` as JSON, or ``lines`` as a stream of JSON lines; ``events``: as server-sent events."""
+    """An answer: ``body`` as JSON, or ``lines`` as a stream of JSON lines; ``events``: as server-sent events.
+
+    ``indented``: the body is JSON on several lines.
+    """
 
     status: int = 200
     body: Any = None
     lines: Iterable[Any] | None = None
     events: bool = False
     headers: dict[str, str] = field(default_factory=dict)
+    indented: bool = False
 
 
 Respond = Callable[["Handler", Request], None]
@@ -103,7 +107,9 @@ class Handler(BaseHTTPRequestHandler):
         """Send JSON, or JSON lines as they are produced; ``cut``: only the beginning."""
         if reply.lines is None:
             headers = {"Content-Type": "application/json", **reply.headers}
-            self.send(reply.status, json.dumps(reply.body).encode(), headers, cut=cut)
+            self.send(
+                reply.status, json.dumps(reply.body, indent=2 if reply.indented else None).encode(), headers, cut=cut
+            )
             return
         before, after = (b"data: ", b"\n\n") if reply.events else (b"", b"\n")
         lines: Iterable[bytes] = (before + json.dumps(line).encode() + after for line in reply.lines)

@@ -27,6 +27,7 @@ _BLOCK = re.compile(rf"^[ \t]*(?:{_BLOCKS})\s*", re.DOTALL | re.IGNORECASE | re.
 _END = re.compile("|".join(map(re.escape, _REASONING.values())), re.IGNORECASE)
 _BEGINS_IN_PROMPT = re.compile(r"\br1\b|qwq|thinking|reasoner", re.IGNORECASE)
 """Names of models whose chat template writes the start of the reasoning into the prompt."""
+_REASONING_PARTS = ("reasoning", "thinking", "reasoning_text", "redacted_thinking")
 _JSON_BEGINS = re.compile(r"[{\[]")
 _CANDIDATES = 200
 """Maximum number of places in an answer at which JSON may begin."""
@@ -34,6 +35,8 @@ _CANDIDATES = 200
 
 def text_of(content: Any) -> str:
     """Return the text of a message: a string, a list of parts of which some have text, or None.
+
+    Parts with reasoning are left out.
 
     Raises:
         TypeError: ``content`` is something else.
@@ -44,7 +47,8 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list):
         raise TypeError(f"not the text of a message: {content!r:.100}")
-    return "".join(text_of(part.get("text") if isinstance(part, dict) else part) for part in content)
+    texts = [part for part in content if not (isinstance(part, dict) and part.get("type") in _REASONING_PARTS)]
+    return "".join(text_of(part.get("text") if isinstance(part, dict) else part) for part in texts)
 
 
 def begins_in_prompt(model: str) -> bool:

@@ -14,7 +14,7 @@ from time import monotonic
 from nicegui import ui
 
 from ragistry.errors import RagistryError
-from ragistry.pipelines.answer import Answer, Answerer
+from ragistry.pipelines.answer import HEADS, Answer, Answerer
 from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations
 from ragistry.presentation.answering import place_of
 from ragistry.presentation.blocks import BULLET
@@ -160,19 +160,18 @@ class AnswerPanel:
             self._show("", message=this.error, bad=True)
         elif this.answer is None:
             self._show(_text_html(this.text, documents, this.query), message="Stopped. The sentences were not checked.")
-        elif not this.answer.sentences:
-            reason = this.answer.reason[:1].upper() + this.answer.reason[1:]
-            self._show("", message="Not in the documents.", remedy=f"{reason}.")
         else:
+            answer = this.answer
+            reason = f"{answer.reason[:1].upper()}{answer.reason[1:]}." if answer.reason else ""
             name = self._state.workspace.models.generators.default
             passages = numbered(len(documents), "[passage|passages]")
-            unsupported = sum(not one.supported for one in this.answer.sentences)
+            unsupported = sum(not one.supported for one in answer.sentences)
+            doubt = f"{numbered(unsupported, '[sentence is|sentences are]')} not supported by the passages cited."
             self._show(
-                _answer_html(this.answer) + _sources_html(this.answer),
-                status=f"by {name} from {passages}, {seconds:.1f} s",
-                remedy=f"{numbered(unsupported, '[sentence is|sentences are]')} not supported by the passages cited."
-                if unsupported
-                else "",
+                _answer_html(answer) + _sources_html(answer),
+                status=f"by {name} from {passages}, {seconds:.1f} s" if answer.text else "",
+                message="" if answer.status == "complete" else f"{HEADS[answer.status]}.",
+                remedy=" ".join(filter(None, (reason, doubt if unsupported else ""))),
             )
 
     def _show(

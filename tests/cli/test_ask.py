@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -21,7 +22,7 @@ def test_ask_without_generator_shows_the_results(filled: Run) -> None:
     assert (done.code, done.out.splitlines()[0]) == (0, "1. tea.txt")
     check_message(done.err)
     answer = filled("ask", "green tea", "--json").json
-    assert (answer["answer"], answer["sentences"]) == (None, [])
+    assert (answer["status"], answer["answer"], answer["sentences"]) == (None, None, [])
     assert answer["documents"]
 
 
@@ -43,7 +44,7 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpu
         assert answer["sentences"][0]["citations"] == [1]
 
 
-def test_gibberish_is_called_weak_and_not_sent_to_the_generator(filled: Run, corpus: Corpus) -> None:
+def test_gibberish_is_called_weak_and_the_generator_is_asked_all_the_same(filled: Run, corpus: Corpus) -> None:
     done = filled("search", "zzzqqq xyzzy")
     check_message(done.err)
     assert done.out.startswith("1. tea.txt")
@@ -53,9 +54,40 @@ def test_gibberish_is_called_weak_and_not_sent_to_the_generator(filled: Run, cor
     check_message(filled("ask", "zzzqqq xyzzy").err)
     with OpenAIServer("small", accent="vllm") as server:
         corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        check_message(filled("ask", "zzzqqq xyzzy").out.splitlines()[0])
-        assert filled("ask", "zzzqqq xyzzy", "--json").json["answer"] is None
-        assert server.requests == []
+        server.answers += [f"{TEA[:-1]} [1]."] * 2
+        done = filled("ask", "zzzqqq xyzzy")
+        assert (done.code, done.out.splitlines()[0]) == (0, f"{TEA[:-1]} [1].")
+        check_message(done.err)
+        answer = filled("ask", "zzzqqq xyzzy", "--json").json
+        assert (answer["status"], answer["weak"]) == ("complete", True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "status", "code"),
+    [
+        ({"message": {"content": TEA}}, "complete", 0),
+        ({"message": {"content": "NOT FOUND"}}, "not_found", 4),
+        ({"message": {"content": TEA}, "finish_reason": "length"}, "cut", 5),
+        ({"message": {"content": TEA}, "finish_reason": "content_filter"}, "filtered", 6),
+        ({"message": {"content": None, "refusal": "I am sorry."}}, "refused", 7),
+        ({"message": {"content": None}}, "empty", 8),
+    ],
+)
+def test_each_end_of_an_answer_has_its_exit_code(
+    filled: Run, corpus: Corpus, choice: dict[str, Any], status: str, code: int
+) -> None:
+    with OpenAIServer("small") as server:
+        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
+        server.answers += [choice, choice]
+        done = filled("ask", "how hot is the water for green tea")
+        assert done.code == code
+        text = choice["message"]["content"] == TEA
+        said = done.err.splitlines()[0] if text and code else done.out.splitlines()[0]
+        check_message(said)
+        assert "1. tea.txt" in done.out.splitlines()
+        done = filled("ask", "how hot is the water for green tea", "--json")
+        assert (done.code, done.json["status"], done.json["answer"]) == (code, status, TEA if text else None)
+        assert bool(done.json["reason"]) == bool(code)
 
 
 LAYOUT = """\

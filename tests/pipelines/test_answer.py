@@ -88,18 +88,23 @@ def test_numbers_of_passages_that_do_not_exist_are_dropped():
     assert not answer.sentences[0].supported
 
 
-def test_weak_results_are_not_given_to_the_generator():
+def test_generator_is_asked_about_weak_results_too():
     generator = Says("Nonsense [1].")
     documents = [replace(one, scores=(StageScore("dense", "cosine", 0.1),)) for one in DOCUMENTS]
     answer = Answerer(generator, MINILM).answer("quarterly revenue forecast of the shipping company", documents)
-    assert (answer.sentences, generator.prompts) == ((), [])
-    check_message(answer.reason)
-    assert Answerer(generator, MINILM).answer("slugs", []).reason == "the search found nothing"
+    assert (answer.status, answer.weak, answer.text) == ("complete", True, "Nonsense [1].")
+    assert not Answerer(generator, MINILM).answer("slugs", DOCUMENTS).weak
+
+
+def test_generator_is_not_asked_without_passages():
+    generator = Says("Nonsense [1].")
+    answer = Answerer(generator, MINILM).answer("slugs", [])
+    assert (answer.status, answer.reason, generator.prompts) == ("empty", "the search found nothing", [])
 
 
 def test_generator_may_say_that_the_documents_do_not_answer():
     answer = Answerer(Says("NOT FOUND."), MINILM).answer("do slugs sleep under boards", DOCUMENTS)
-    assert answer.sentences == ()
+    assert (answer.status, answer.sentences) == ("not_found", ())
     check_message(answer.reason)
 
 
@@ -120,11 +125,17 @@ def test_not_found_is_not_streamed_and_what_only_begins_like_it_is(said, told):
     assert "".join(pieces) == told
 
 
-def test_pipeline_answers_after_a_search():
-    node = AnswerNode(Answerer(Says("Beer traps catch slugs [1]."), MINILM))
+@pytest.mark.parametrize(
+    ("said", "step"), [("Beer traps [1].", "answered"), ("NOT FOUND", "not_found"), ("", "incomplete")]
+)
+def test_pipeline_continues_by_the_end_of_the_answer(said, step):
+    steps = {"answered": "good", "not_found": "bad", "incomplete": "worse"}
     builder = PipelineBuilder().step("search", Ready(DOCUMENTS), on={"found": "answer", "empty": END})
-    result = builder.step("answer", node, on={"answered": END, "not_found": END}).build().run("catch slugs")
-    assert result.documents == DOCUMENTS
+    builder.step("answer", AnswerNode(Answerer(Says(said), MINILM)), on=steps)
+    for name in steps.values():
+        builder.step(name, Ready(DOCUMENTS), on={"found": END, "empty": END})
+    result = builder.build().run("catch slugs")
+    assert [stage.name for stage in result.trace if stage.name in steps.values()] == [steps[step]]
 
 
 def test_instructions_in_a_passage_stay_inside_their_line():

@@ -86,10 +86,11 @@ def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) 
         (config / "models.yaml").write_text(entry, encoding="utf-8")
         secret = Tokens(filled_copy).add("reader", ["read"], ["tea"])
         with open_workspace(filled_copy) as own, served(own) as url, connect(url, secret) as remote:
-            writer.answers.extend([said] * 2)
+            writer.answers.extend([{"message": {"content": said}, "finish_reason": "length"}] * 2)
             expected, pieces = own.library.answer(question, "tea", 2), list[str]()
             answer = remote.library.answer(question, "tea", 2, on_piece=pieces.append)
             assert replace(answer, documents=()) == replace(expected, documents=())
+            assert answer.status == "cut"
             assert [one.id for one in answer.documents] == [one.id for one in expected.documents]
             assert [one.supported for one in answer.sentences] == [True, False]
             assert pieces == [answer.text]

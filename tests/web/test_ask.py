@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -98,9 +99,25 @@ def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAI
     expect(page).not_to_have_url(re.compile("ask=1"))
 
 
-def test_gibberish_is_not_sent_to_the_generator(page: Page, writer: OpenAIServer) -> None:
+def test_generator_is_asked_about_gibberish_too(page: Page, writer: OpenAIServer) -> None:
+    writer.answers.append("NOT FOUND")
     expect(ask(page, "zzzqqq xyzzy")).to_contain_text("Not in the documents.")
-    assert [request for request in writer.requests if "zzzqqq" in str(request.body)] == []
+    expect(page.get_by_text("Nothing fits the query well")).to_be_visible()
+    assert [request for request in writer.requests if "zzzqqq" in str(request.body)]
+
+
+def test_page_names_the_end_of_an_answer(page: Page, writer: OpenAIServer) -> None:
+    ends: list[tuple[dict[str, Any], str]] = [
+        ({"message": {"content": GOOD}, "finish_reason": "length"}, "Incomplete."),
+        ({"message": {"content": GOOD}, "finish_reason": "content_filter"}, "Filtered."),
+        ({"message": {"content": None, "refusal": "I am sorry."}}, "Refused."),
+        ({"message": {"content": ""}}, "No answer."),
+    ]
+    for choice, said in ends:
+        writer.answers.append(choice)
+        answer = ask(page)
+        expect(answer).to_contain_text(said)
+        expect(answer.locator(".rg-written-sources")).to_have_count(int(choice["message"]["content"] == GOOD))
 
 
 def test_answer_is_streamed_until_stopped(page: Page, writer: OpenAIServer) -> None:
