@@ -11,17 +11,44 @@ from ragistry.utils.text.boundaries import first_sentence_start, next_word
 
 Kind = Literal["paragraph", "item", "heading", "quote", "row", "code"]
 
-_WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|quellen?)\.?:?\s*"
-_ONE = rf"\^?(?:{_WORD})?#?\d{{1,3}}(?::\d+)?"
-_LIST = rf"{_ONE}(?:\s*(?:,|;|&|[-\u2013]|and|to)\s*{_ONE})*"
-_BRACKETS = rf"[\[【]{{1,2}}\s*{_LIST}\s*(?:†[^\]】\n]*)?[\]】]{{1,2}}"
-_MARK = rf"(?:<sup>)?\*{{0,3}}(?:{_BRACKETS}|\({_WORD}{_LIST}\))\*{{0,3}}(?:</sup>)?"
-_CITED = re.compile(
-    rf"\s*((?:{_MARK}(?:\([^\s)]*\))?(?:[^\S\n]*(?:,|;|&|[-\u2013]|and)?[^\S\n]*(?={_MARK}))?)+)", re.IGNORECASE
+_WORD = r"(?:sources?|passages?|documents?|docs?|references?|refs?|citations?|cites?|quellen?)[.:=\uff1a_-]{0,2}\s*"
+_LABEL = (
+    rf"(?:{_WORD}|(?:chunks?|contexts?|excerpts?|snippets?|results?|ids?|no|nr|n\u00b0|\u2116)[.:=_-]{{0,2}}\s*|"
+    r"(?:来源|來源|引用|出典|资料|段落|文档|источник|fuente|fonte)[:\uff1a]?\s*)"
 )
-"""Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], bold, as links."""
-_NUMBERS = re.compile(r"(\d+)(?::\d+)?(?:\s*[-\u2013]\s*\^?(\d+))?")
-_NAME = re.compile(r"†[^\]】]*|\]\([^)]*\)")
+_DASH = r"[-\u2010-\u2015\u2212~]"
+_PLACE = (
+    r"(?:pp?|pages?|ll?|lines?|sections?|secs?|§{1,2}|¶{1,2}|paragraphs?|paras?|chapters?|chap|ch|slides?|sheets?|rows?|"
+    r"tables?|figures?|figs?|fig|seiten?|s|zeilen?|abschnitte?|kapitel)\.?\s*"
+    rf"\d[\d.]*(?:\s*{_DASH}\s*\d[\d.]*)?"
+)
+"""A place in a passage, which is not the number of another one: [1, p. 2], [3 §4], [2: lines 5-7]."""
+_ONE = rf"\^?(?:{_LABEL})?#?\d{{1,3}}(?::\d+)?(?:\s*[,:;]?\s*{_PLACE})*\^?"
+_LIST = rf"{_ONE}(?:\s*(?:[,;&/|\uff0c\uff1b、]|{_DASH}|and|to|und|et|y|和)\s*{_ONE})*"
+_OPEN, _CLOSE = r"\\{0,2}[\[\uff3b【\u3014〖⟦]", r"\\{0,2}[\]\uff3d】\u3015〗⟧]"
+_BRACKETS = rf"(?:{_OPEN}){{1,2}}\s*{_LIST}\s*(?:†[^\]】\n]*)?(?:{_CLOSE}){{1,2}}"
+_SERIES = rf"{_BRACKETS}(?:\s*,?\s*{_BRACKETS})*"
+_TAG = r"(?:cite|citation|ref|reference|source|passage|doc|document)"
+_ELEMENT = (
+    rf"<{_TAG}\b[^<>\n]{{0,60}}>\s*(?:{_SERIES}|{_LIST})\s*</{_TAG}>|"
+    rf"<{_TAG}\s+\w{{1,10}}\s*=\s*[\"']?{_LIST}[\"']?\s*(?:/>|>\s*</{_TAG}>)"
+)
+_IN_CODE = rf"`{{1,2}}\s*{_SERIES}\s*`{{1,2}}"
+_MARK = rf"(?:<sup>)?\*{{0,3}}\^?(?:{_BRACKETS}|\({_WORD}{_LIST}\)|{_ELEMENT}|{_IN_CODE})\^?\*{{0,3}}(?:</sup>)?"
+_CITED = re.compile(
+    rf"(?<!\s)\s*+((?:{_MARK}(?:\([^\s)]*\))?(?:[^\S\n]*(?:,|;|&|{_DASH}|and)?[^\S\n]*(?={_MARK}))?)+)", re.IGNORECASE
+)
+"""Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], [citation:1], bold,
+as links, as elements such as <cite>1</cite>, as code, with a place such as [1, p. 2], with escaped or other brackets."""
+_CODE_MARK = re.compile(_IN_CODE, re.IGNORECASE)
+_BEGUN = re.compile(
+    rf"(?:{_OPEN}|`{{1,2}}{_OPEN}|<{_TAG}\b)"
+    rf"[^\]\uff3d】\u3015〗⟧<>\n]{{0,30}}(?:>[^<>\n]{{0,30}}(?:<[^<>\n]*)?)?$",
+    re.IGNORECASE,
+)
+"""An incomplete citation at the end of a text."""
+_NUMBERS = re.compile(rf"(\d+)(?::\d+)?(?:\s*{_DASH}\s*\^?(?:{_LABEL})?(\d+))?", re.IGNORECASE)
+_NAME = re.compile(rf"†[^\]】]*|\]\([^)]*\)|(?<![^\W\d_]){_PLACE}", re.IGNORECASE)
 LONGEST_RANGE = 50
 """Maximum number of passages that one citation such as [1-9] names."""
 
@@ -128,9 +155,14 @@ def _citations(text: str) -> list[re.Match[str]]:
 
 
 def _masked(text: str) -> str:
-    """Replace the characters of code by ``x``, so that nothing in it has a meaning."""
+    """Replace the characters of code by ``x``, so that nothing in it has a meaning; code that is a citation stays."""
     text = _FENCE.sub(lambda code: "x" * len(code[0]), text)
-    return _CODE.sub(lambda code: "x" * len(code[0]), text)
+    return _CODE.sub(lambda code: code[0] if _CODE_MARK.fullmatch(code[0]) else "x" * len(code[0]), text)
+
+
+def without_begun_citation(text: str) -> str:
+    """Remove an incomplete citation from the end of a text that still arrives."""
+    return _BEGUN.sub("", text)
 
 
 def _words(text: str) -> tuple[Kind, str]:

@@ -15,7 +15,7 @@ from nicegui import ui
 
 from ragistry.errors import RagistryError
 from ragistry.pipelines.answer import HEADS, Answer, Answerer
-from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations
+from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations, without_begun_citation
 from ragistry.presentation.answering import place_of
 from ragistry.presentation.blocks import BULLET
 from ragistry.presentation.hits import collection_of, grouped, source_of, spot_of, title_of
@@ -38,8 +38,6 @@ NO_GENERATOR = (
 )
 
 _MARKED = re.compile(r"[*_`\]]")
-_BEGUN = re.compile(r"\[[\d,\s]*$")
-"""An incomplete citation at the end of the text."""
 
 
 class _Stopped(Exception):  # noqa: N818, no error
@@ -197,7 +195,7 @@ class AnswerPanel:
 
 def _text_html(text: str, documents: Sequence[Document], query: str) -> str:
     """Render an incomplete answer, whose sentences were not checked."""
-    text = with_plain_citations(_BEGUN.sub("", text), len(documents))
+    text = with_plain_citations(without_begun_citation(text), len(documents))
     return _blocks_html(text, [(one, True) for one in cited_sentences(text)], documents, query)
 
 

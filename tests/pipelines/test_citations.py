@@ -6,7 +6,12 @@ import re
 
 import pytest
 
-from ragistry.pipelines.citations import cited_numbers, cited_sentences, with_plain_citations
+from ragistry.pipelines.citations import (
+    cited_numbers,
+    cited_sentences,
+    with_plain_citations,
+    without_begun_citation,
+)
 from ragistry.utils.model_output import parse_answer, stream_without_reasoning, text_of, without_reasoning
 
 
@@ -65,6 +70,38 @@ def test_sentences_cover_the_text_in_order() -> None:
 )
 def test_citations_are_written_plainly_in_their_place(written: str, plain: str) -> None:
     assert with_plain_citations(written, 3) == plain
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        (r"Tea \[1\], milk \\[2\\].", "Tea [1], milk [2]."),
+        ("Tea［1］, milk［１，２］.", "Tea[1], milk[1][2]."),  # noqa: RUF001
+        ("Tea〔1〕, milk〖2〗, water⟦3⟧.", "Tea[1], milk[2], water[3]."),  # noqa: RUF001
+        ("Tea [citation:1][citation:2], milk [[citation:3]].", "Tea [1][2], milk [3]."),
+        ("Tea [cite: 1, 2], milk [doc_3], water [ID: 1], ice [来源：2].", "Tea [1][2], milk [3], water [1], ice [2]."),  # noqa: RUF001
+        ("Tea [1, p. 2], milk [1, p. 2; 3, pp. 4-5], ice [2 §3.1].", "Tea [1], milk [1][3], ice [2]."),
+        ("Tea [1, lines 5-7], milk [2: Seite 3], ice [Source 3, page 1].", "Tea [1], milk [2], ice [3]."),
+        ("Tea `[1]`, milk `[1][2]`, ice `[1]`, `[3]`, `a[1]`.", "Tea [1], milk [1][2], ice [1][3], `a[1]`."),
+        ("Tea <cite>1</cite>, milk <cite>[1], [2]</cite>.", "Tea [1], milk [1][2]."),
+        ('Tea <ref id="1"/>, milk <source>2</source>, m<sup>2</sup>.', "Tea [1], milk [2], m<sup>2</sup>."),
+        ("Tea [^1^], milk ^[2]^, ice [1/2].", "Tea [1], milk [2], ice [1][2]."),
+        ("A list (no. 3), [p. 3] and <b>1</b> stay.", "A list (no. 3), [p. 3] and <b>1</b> stay."),
+    ],
+)
+def test_other_forms_of_citations_are_read(written: str, plain: str) -> None:
+    assert with_plain_citations(written, 3) == plain
+
+
+@pytest.mark.parametrize("begun", ["[", "[1, p", r"\[1", "[citation:", "<cite>1</c", "`[1", "［1"])  # noqa: RUF001
+def test_begun_citation_is_not_shown_yet(begun: str) -> None:
+    assert without_begun_citation(f"Tea {begun}") == "Tea "
+    assert without_begun_citation("Tea [1].") == "Tea [1]."
+
+
+@pytest.mark.parametrize("piece", ["[", "[1, ", "<cite ", "[1, p. 2; ", "`[1]", "[1] ", " ", "`"])
+def test_long_beginnings_of_citations_take_no_quadratic_time(piece: str) -> None:
+    assert len(with_plain_citations(piece * 20_000, 3)) <= 20_000 * max(3, len(piece))
 
 
 def test_range_of_citations_is_limited() -> None:
