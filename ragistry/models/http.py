@@ -43,6 +43,10 @@ FILTERED = re.compile(
 _TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|exceed", re.IGNORECASE)
 
 
+_ENDPOINT = re.compile(r"/(?:embed|embeddings|rerank|info|tokenize)$")
+NO_PATH = (404, 405)
+
+
 class RefusedError(ModelError):
     """The server answered with an HTTP error; ``wait``: seconds of its Retry-After.
 
@@ -86,7 +90,8 @@ class JsonClient:
     """A client of a server that accepts and returns JSON. Threads may share it.
 
     Args:
-        base_url: Address of the server. A user name and password in it are sent, and never shown in messages.
+        base_url: Address of the server, or of an endpoint of Text Embeddings Inference. A user name and password in it
+            are sent, and never shown in messages.
             A redirect is followed to the same host and port only, also from http to https.
         server: Name of the server in messages.
         remedy: What to do if the server cannot be reached.
@@ -115,7 +120,10 @@ class JsonClient:
         longest_wait: float = 30.0,
         retry_timeouts: bool = True,
     ) -> None:
-        self.base_url, login = split_login(base_url)
+        address, login = split_login(base_url)
+        # ``…/rerank`` may be an endpoint, or where a proxy has the server; the first path that exists is used
+        self.base_url = _ENDPOINT.sub("", address)
+        self._prefixes = ["", address.removeprefix(self.base_url)][:: -1 if address != self.base_url else 1]
         self.server = f"{server} at {self.base_url}"
         self._remedy = remedy
         self._key = api_key
@@ -202,9 +210,19 @@ class JsonClient:
             wait_jitter=self._backoff,
             wait_max=self._longest_wait,
         ).on(partial(worth_retrying, longest_wait=self._longest_wait, timeouts=self._retry_timeouts))
-        with translated(self.server, self._remedy):
-            answer = retry(self._send, method, path, body, limit, timeout, ends)
-        return self.read(answer, read)
+        refusals: list[RefusedError] = []
+        for prefix in dict.fromkeys(self._prefixes):
+            try:
+                with translated(self.server, self._remedy):
+                    answer = retry(self._send, method, prefix + path, body, limit, timeout, ends)
+            except RefusedError as error:
+                if error.status not in NO_PATH:
+                    raise
+                refusals.append(error)
+            else:
+                self._prefixes = [prefix]
+                return self.read(answer, read)
+        raise next((refusal for refusal in refusals if "model" in refusal.reason), refusals[0])
 
     def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
         """Parse JSON from the server with ``read``. Raises `ModelError` if that fails."""
@@ -301,6 +319,16 @@ def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True)
     return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError) and not isinstance(
         error, httpx.ConnectError
     )
+
+
+def indexes_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Read the ``index`` of each row, from 0.
+
+    Programs in Go leave out a 0, and some servers count from 1. A wrong result is not a permutation of the positions.
+    """
+    indexes = [row.get("index") for row in rows]
+    numbers = [0 if index is None and indexes.count(None) == 1 else int(str(index)) for index in indexes]
+    return [number - 1 for number in numbers] if sorted(numbers) == list(range(1, len(rows) + 1)) else numbers
 
 
 def reason_of(answer: bytes) -> str:

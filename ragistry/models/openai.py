@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from ragistry.models.answers import (
     stream_answer,
     whole_answer,
 )
-from ragistry.models.http import FILTERED, LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError
+from ragistry.models.http import FILTERED, LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError, indexes_of
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import NOT_IMPLEMENTED, OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
@@ -423,11 +424,10 @@ def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
     Rows are ordered by ``index``; without it, by their order in the list.
     """
     data = answer["data"]
-    if any(row.get("index") is not None for row in data):
-        rows = {int(row["index"]): row["embedding"] for row in data}
-    else:
-        rows = {number: row["embedding"] for number, row in enumerate(data)}
-    if rows.keys() != set(range(count)):
+    has_index = any(row.get("index") is not None for row in data)
+    indexes = indexes_of(data) if has_index else range(len(data))
+    rows = {index: row["embedding"] for index, row in zip(indexes, data, strict=True)}
+    if len(data) != count or rows.keys() != set(range(count)):
         raise EmbeddingGenerationError(
             f"asked the server for {count} embeddings, got those with index {sorted(rows)!r:.100}; check its log"
         )
@@ -436,9 +436,11 @@ def _by_index(answer: dict[str, Any], *, count: int) -> tuple[list[Any], int]:
 
 
 def _numbers(embedding: Any) -> Any:
-    """Decode a vector; some servers send the bytes of its float32 numbers in base64."""
+    """Decode a vector; some servers send it as JSON in a text, or the bytes of its float32 numbers in base64."""
     if not isinstance(embedding, str):
         return embedding
+    if embedding.lstrip().startswith("["):
+        return json.loads(embedding)
     content = base64.b64decode(embedding, validate=True)
     return list(struct.unpack(f"<{len(content) // 4}f", content))
 
@@ -454,4 +456,5 @@ def _parse_answer(answer: dict[str, Any]) -> Part:
 
 
 def _relevance(answer: dict[str, Any]) -> dict[int, float]:
-    return {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}
+    rows = answer["results"]
+    return {index: float(row["relevance_score"]) for index, row in zip(indexes_of(rows), rows, strict=True)}

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from ragistry.models.http import JsonClient, Read, RefusedError
+from ragistry.utils.urls import base_address
 
 NOT_IMPLEMENTED = 501
 """Status code of servers that accept only POST."""
@@ -29,12 +30,12 @@ class OpenAIAPI:
     needs it.
 
     Args:
-        url: Address of the server, with or without ``/v1``.
+        url: Address of the server, with or without ``/v1``, or of one of its endpoints.
         options: Other arguments of `JsonClient`.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
-        url = url.rstrip("/")
+        url = base_address(url)
         self.server = JsonClient(url.removesuffix("/v1"), **options)
         own_path = url.partition("://")[2].count("/") > 0 and not url.endswith("/v1")
         self._prefixes = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]

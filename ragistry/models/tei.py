@@ -14,7 +14,7 @@ from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import Whole
 from ragistry.errors import ModelError
-from ragistry.models.http import LIMIT, JsonClient, RefusedError
+from ragistry.models.http import LIMIT, JsonClient, RefusedError, indexes_of
 from ragistry.trace import model_call
 
 
@@ -135,4 +135,4 @@ def scores_in_batches(
 
 
 def _by_index(answer: list[dict[str, Any]]) -> dict[int, float]:
-    return {int(row["index"]): float(row["score"]) for row in answer}
+    return {index: float(row["score"]) for index, row in zip(indexes_of(answer), answer, strict=True)}

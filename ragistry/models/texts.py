@@ -84,6 +84,8 @@ def check_vectors(vectors: Any, count: int) -> NDArray[np.float64]:
         )
     try:
         matrix = np.asarray(vectors)
+        if matrix.dtype.kind == "U":  # numbers as text
+            matrix = matrix.astype(np.float64)
     except (OverflowError, RecursionError, TypeError, ValueError) as error:
         raise EmbeddingGenerationError(f"the server's embeddings are not vectors of one length: {error}") from error
     if matrix.ndim != 2 or len(matrix) != count or not matrix.size:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from urllib.parse import quote, urlsplit
 
 from ragistry.errors import ConfigError
-from ragistry.utils.urls import split_login
+from ragistry.utils.urls import base_address, split_login
 
 PORT = 11434
+_PATHS = re.compile(r"/(?:v1|api)/?$")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -22,10 +24,10 @@ def parse_host(host: str | None) -> str:
     """Normalise an address to ``scheme://[login@]host:port[/path]`` without a slash at its end.
 
     Defaults: host this machine; scheme http; port 11434, or the scheme's default port if a scheme is given. Addresses
-    for listening (``0.0.0.0``, ``::``) mean this machine too. User name and password are kept, for a proxy. Raises
-    `ConfigError`.
+    for listening (``0.0.0.0``, ``::``) mean this machine too. Paths of the protocol are left out, such as ``/v1`` or
+    ``/api/chat``. User name and password are kept, for a proxy. Raises `ConfigError`.
     """
-    text, login = split_login((host or "").strip().strip("\"'").strip())
+    text, login = split_login(base_address((host or "").strip().strip("\"'")))
     scheme, written, rest = text.partition("://")
     if not written:
         scheme, rest = "http", text
@@ -38,7 +40,9 @@ def parse_host(host: str | None) -> str:
         raise ConfigError(f"the address of Ollama is malformed: {text!r} ({error}); write host:port") from error
     port = port or (_PORTS[scheme] if written else PORT)
     before = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password, safe='')}@"
-    return f"{scheme}://{before}{_callable(name or '127.0.0.1')}:{port}/{parts.path.strip('/')}".rstrip("/")
+    return f"{scheme}://{before}{_callable(name or '127.0.0.1')}:{port}/{_PATHS.sub('', parts.path).strip('/')}".rstrip(
+        "/"
+    )
 
 
 def _bracketed(rest: str) -> str:

@@ -39,7 +39,7 @@ _CITED = re.compile(
     rf"(?<!\s)\s*+((?:{_MARK}(?:\([^\s)]*\))?(?:[^\S\n]*(?:,|;|&|{_DASH}|and)?[^\S\n]*(?={_MARK}))?)+)", re.IGNORECASE
 )
 """Citations as models write them: [1], [1, 2], [1-3], [1] and [2], 【1†source】, [^1], [Source 1], [citation:1], bold,
-as links, as elements such as <cite>1</cite>, as code, with a place such as [1, p. 2], with escaped or other brackets."""
+as links, as elements such as <cite>1</cite>, as code, with a place as in [1, p. 2], with escaped or other brackets."""
 _CODE_MARK = re.compile(_IN_CODE, re.IGNORECASE)
 _BEGUN = re.compile(
     rf"(?:{_OPEN}|`{{1,2}}{_OPEN}|<{_TAG}\b)"

@@ -48,8 +48,9 @@ class OpenAIServer(LoopbackServer):
         noise: Added to the numbers of vectors, as by other hardware.
         root: Path of the protocol.
         refused: Parameters that it does not accept.
-        index: Whether embeddings have an index.
+        index: How embeddings and scores have an index: programs in Go leave out 0, some count from 1 or send text.
         base64: Always send vectors in base64.
+        as_text: Send the numbers of a vector, or the whole vector, as text.
         parts: Send the text of an answer as a list.
     """
 
@@ -82,8 +83,9 @@ class OpenAIServer(LoopbackServer):
         self.noise = 0.0
         self.root = "/v1"
         self.refused: set[str] = set()
-        self.index: Literal["number", "null", "missing"] = "number"
+        self.index: Literal["number", "null", "missing", "without 0", "from 1", "text"] = "number"
         self.base64 = False
+        self.as_text: Literal["", "numbers", "vector"] = ""
         self.parts = False
 
     def refusal(self, status: int, reason: str = "the server refuses") -> Any:
@@ -107,7 +109,7 @@ class OpenAIServer(LoopbackServer):
             return self._chat(body)
         if path == "/rerank" and self.accent != "tei":
             scores = _overlaps(body["query"], body["documents"])
-            rows = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
+            rows = [{**self._indexed(number), "relevance_score": score} for number, score in enumerate(scores)]
             return Reply(body={"model": self.model, "results": rows[: -1 if flaw == "short" else None][::-1]})
         if path == "/models" and self.accent != "tei":
             return Reply(body={"object": "list", "data": [self._row()]})
@@ -163,9 +165,12 @@ class OpenAIServer(LoopbackServer):
             return refused
         read = [beginning(text, self.max_tokens) if count_tokens(text) > self.max_tokens else text for text in texts]
         vectors = flawed([self._vector(text)[: body.get("dimensions")] for text in read], flaw)
-        in_base64 = self.base64 or body.get("encoding_format") == "base64"
-        rows = [self._embedding(in_base64, vector, number) for number, vector in enumerate(vectors)]
-        if self.index != "number":
+        form = "base64" if self.base64 or body.get("encoding_format") == "base64" else self.as_text
+        rows = [
+            {"object": "embedding", "embedding": _formed(vector, form), **self._indexed(number)}
+            for number, vector in enumerate(vectors)
+        ]
+        if self.index in ("null", "missing"):
             rows.reverse()  # without an index the order of the list counts
         tokens = sum(map(count_tokens, read))
         return Reply(
@@ -177,10 +182,12 @@ class OpenAIServer(LoopbackServer):
             }
         )
 
-    def _embedding(self, in_base64: bool, vector: list[Any], number: int) -> dict[str, Any]:
-        sent: Any = b64encode(pack(f"<{len(vector)}f", *vector)).decode() if in_base64 else vector
-        row = {"object": "embedding", "embedding": sent, "index": number if self.index == "number" else None}
-        return row if self.index != "missing" else {"object": "embedding", "embedding": sent}
+    def _indexed(self, number: int) -> dict[str, Any]:
+        """Return the field ``index`` of a row."""
+        forms: dict[str, Any] = {"from 1": number + 1, "text": str(number), "null": None}
+        if self.index == "missing" or (self.index == "without 0" and number == 0):
+            return {}
+        return {"index": forms.get(self.index, number)}
 
     def _vector(self, text: str) -> list[float]:
         """Compute the vector of a text by the model of this ``seed``."""
@@ -263,8 +270,15 @@ class OpenAIServer(LoopbackServer):
         if len(texts) > self.max_batch:
             reason = f"batch size {len(texts)} > maximum allowed batch size {self.max_batch}"
             return Reply(413, {"error": reason, "error_type": "Validation"})
-        rows = [{"index": index, "score": score} for index, score in enumerate(_overlaps(query, texts))]
+        rows = [{**self._indexed(number), "score": score} for number, score in enumerate(_overlaps(query, texts))]
         return Reply(body=sorted(rows[: -1 if flaw == "short" else None], key=lambda row: -row["score"]))
+
+
+def _formed(vector: list[Any], form: str) -> Any:
+    if form == "base64":
+        return b64encode(pack(f"<{len(vector)}f", *vector)).decode()
+    texts = [str(number) for number in vector]
+    return {"numbers": texts, "vector": f"[{', '.join(texts)}]"}.get(form, vector)
 
 
 def _overlaps(query: str, texts: Sequence[str]) -> list[float]:

@@ -13,6 +13,11 @@ from ragistry.errors import ConfigError
 _USER = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|)([^/?#]*)@")
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _PAGE = re.compile(r"https?://", re.IGNORECASE)
+_ENDPOINT = re.compile(
+    r"(?<=[^/])(?:/chat/completions|(?<=/v\d)/(?:completions|responses|embeddings|rerank|models)|"
+    r"/api/(?:chat|generate|embed|embeddings|tags|show|version))$",
+    re.IGNORECASE,
+)
 _UNNAMED = re.compile(r"[^\w.]+")
 _AFTER_PATH = re.compile(r"^(\s*[A-Za-z][\w+.-]*://|).*@", re.DOTALL)
 
@@ -38,6 +43,11 @@ def url_name(url: str, suffix: str) -> str:
     if len(name) > LONGEST_NAME:
         name = f"{name[:LONGEST_NAME]}-{sha256(whole.encode()).hexdigest()[:8]}"
     return name + suffix
+
+
+def base_address(url: str) -> str:
+    """Return the address of a server without a slash at its end, and without the path of one of its endpoints."""
+    return _ENDPOINT.sub("", url.strip().rstrip("/"))
 
 
 class Login(NamedTuple):

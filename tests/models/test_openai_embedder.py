@@ -18,7 +18,7 @@ from ragistry.errors import (
     ModelError,
     ModelNotFoundError,
 )
-from ragistry.models.openai import OpenAICompatibleEmbedder
+from ragistry.models.openai import OpenAICompatibleEmbedder, OpenAIGenerator
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.openai_server import Accent, OpenAIServer
 from ragistry.trace import collect, stage
@@ -103,10 +103,31 @@ def test_a_server_that_names_its_model_by_a_path_is_believed(make: Callable[...,
 
 
 def test_rows_follow_the_index_and_not_the_list(make: Callable[..., Made]) -> None:
-    _, embedder = make(document_prefix="")
+    server, embedder = make(document_prefix="")
     texts = ["alpha", "beta", "gamma"]
     alone = np.concatenate([embedder.embed([text]) for text in texts])
-    np.testing.assert_allclose(embedder.embed(texts), alone, atol=1e-6)
+    for server.index in ("number", "without 0", "from 1", "text"):
+        np.testing.assert_allclose(embedder.embed(texts), alone, atol=1e-6)
+        np.testing.assert_allclose(embedder.embed(texts[:1]), alone[:1], atol=1e-6)
+    server.index = "number"
+    for server.as_text in ("numbers", "vector"):
+        np.testing.assert_allclose(embedder.embed(texts), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/embeddings", "/v1/embeddings/", "/v1/chat/completions", "/v1/models", "/embeddings", "/embed", "/info"],
+)
+def test_address_may_be_that_of_an_endpoint(path: str) -> None:
+    with OpenAIServer(MODEL, accent="tei") as server:
+        embedder = OpenAICompatibleEmbedder(MODEL, url=server.url + path)
+        assert embedder.embed(["text"]).shape == (1, 64)
+        assert embedder.fingerprint.max_tokens == server.max_tokens
+        embedder.close()
+        for url in (f"{server.url}{path}", f"{server.url}/v1/chat/completions"):
+            generator = OpenAIGenerator(MODEL, url=url)
+            assert generator.generate("hello") == "You said: hello"
+            generator.close()
 
 
 def test_batches_keep_to_the_limit_of_the_server(make: Callable[..., Made]) -> None:

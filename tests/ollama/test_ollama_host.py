@@ -27,6 +27,11 @@ SPELLINGS = {
     "[fe80::1]": "http://[fe80::1]:11434",
 }
 BETTER_THAN_THE_OFFICIAL_CLIENT = {
+    "gpu.example/api/chat": "http://gpu.example:11434",
+    "http://gpu.example:11434/api/embed/": "http://gpu.example:11434",
+    "http://gpu.example:11434/v1": "http://gpu.example:11434",
+    "http://gpu.example:11434/v1/chat/completions": "http://gpu.example:11434",
+    "https://gpu.example/ollama/api": "https://gpu.example:443/ollama",
     "0.0.0.0": "http://127.0.0.1:11434",
     "0.0.0.0:8000": "http://127.0.0.1:8000",
     "http://[::]:8000": "http://[::1]:8000",
