@@ -242,7 +242,7 @@ class Workspace(WorkspaceMethods):
         try:
             return choose_embedder(
                 settings.embed_model, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
-                ollama_host=settings.ollama_host, folder=self.root.resolve(),
+                ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
             )  # fmt: skip
         except ConfigError as error:
             address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"

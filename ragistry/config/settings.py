@@ -142,6 +142,10 @@ class Settings(Strict):
         None, "address of a TEI or OpenAI-compatible server", also="DOCPROC_TEI_EMBEDDINGS_URL"
     )
     embed_api_key: Key | None = _setting(None, "API key, sent to that server as `Authorization: Bearer`")
+    embed_timeout: Seconds = _setting(
+        300, "seconds for the first request to the server of `embed_model`, which may load the model",
+        "documents.timeout",
+    )  # fmt: skip
     ollama_host: str | None = _setting(None, "address of Ollama", also="OLLAMA_HOST")
     chunk_size: Size = _document("auto", "maximum size of a chunk in characters; auto: suitable for the embedder")
     chunk_overlap: Overlap = _document("auto", "maximum overlap of adjacent chunks in characters")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from threading import Lock, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -22,6 +26,7 @@ from ragistry.utils.urls import public_url, split_login
 from ragistry.utils.wording import one_line
 
 Read = TypeVar("Read")
+Answer = TypeVar("Answer")
 
 LIMIT = 4_000_000
 """Maximum size in bytes of an answer without embeddings. Reading stops at this limit."""
@@ -32,8 +37,18 @@ TEXTS_A_TIMEOUT = 8
 """Number of texts that one time-out allows for; a request of more texts gets a proportionally longer one."""
 PAUSE = 60.0
 """Maximum seconds between two pieces of a streamed answer."""
+LOAD_SECONDS = 300.0
+"""Maximum seconds for the first request of a model, which may have to be loaded."""
+QUERY_SECONDS, ANSWER_SECONDS, RERANK_SECONDS = 20.0, 120.0, 30.0
+"""Maximum seconds for a later request while a person waits: of up to 8 texts, of an answer, of a reranking."""
+LOADING_PAUSE = 1.0
+"""Seconds between two requests to a server that refuses them while it loads its model."""
+SLOW = 5.0
+"""Seconds after which a first request is logged."""
 NO_KEY = (401, 403)
 """HTTP status of a request with a missing or wrong API key."""
+
+_log = logging.getLogger(__name__)
 
 # Servers that use status 500 for it: llama.cpp and others
 FILTERED = re.compile(
@@ -81,6 +96,11 @@ class RefusedError(ModelError):
         return self.too_long or (self.status == 400 and (len(texts) > 1 or len(texts[0].encode()) > ALWAYS_FITS))
 
     @property
+    def is_loading(self) -> bool:
+        """Whether the server is loading the model, and refuses requests until then (llama.cpp)."""
+        return self.status == 503 and "loading" in self.reason.lower()
+
+    @property
     def passing(self) -> bool:
         """Whether the same request may succeed later."""
         return not (self.too_long or self.refuses_form) and (self.status == 429 or self.status >= 500)
@@ -102,6 +122,8 @@ class JsonClient:
         backoff: Seconds before the second attempt. Waits double and have up to ``backoff`` of jitter.
         longest_wait: Maximum seconds between two attempts, even if Retry-After is longer.
         retry_timeouts: Whether to retry after a time-out.
+        load_timeout: Seconds for the first request of each model, which is not sent again after a time-out, because a
+            server may begin to load the model again; None: as for any other.
 
     Raises:
         ConfigError: ``base_url`` or a proxy of the environment cannot be used.
@@ -119,6 +141,7 @@ class JsonClient:
         backoff: float = 0.5,
         longest_wait: float = 30.0,
         retry_timeouts: bool = True,
+        load_timeout: float | None = None,
     ) -> None:
         address, login = split_login(base_url)
         # ``…/rerank`` may be an endpoint, or where a proxy has the server; the first path that exists is used
@@ -130,6 +153,11 @@ class JsonClient:
         self._timeout = timeout
         self._attempts, self._backoff, self._longest_wait = attempts, backoff, longest_wait
         self._retry_timeouts = retry_timeouts
+        self._load_timeout = load_timeout
+        self._loaded: set[str] = set()
+        self._loading = Lock()
+        self._pending: set[Future[Any]] = set()
+        self._is_closed = False
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         try:
             self._http = limited_client(
@@ -157,6 +185,7 @@ class JsonClient:
         *,
         limit: int = LIMIT,
         timeout: float | None = None,
+        loads: str | None = None,
     ) -> Read:
         """Send POST and return the answer parsed by ``read``.
 
@@ -166,15 +195,31 @@ class JsonClient:
             read: Parses the answer.
             limit: Maximum size of the answer in bytes.
             timeout: Seconds for one attempt; None for those of the client.
+            loads: Name of the model that the server may load for this request.
 
         Raises:
             ModelError: The server cannot be reached, refuses the request, or sends something else.
         """
-        return self._answer("POST", path, body, read, limit, timeout or self._timeout)
+        return self._answer("POST", path, body, read, limit, timeout or self._timeout, loads)
 
-    def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
-        """Send POST and yield the non-empty lines as they arrive, without retries. Raises `ModelError`."""
-        extensions = limits(monotonic() + self._timeout, pause=PAUSE)
+    def stream(self, path: str, body: Mapping[str, Any], *, loads: str | None = None) -> Iterator[str]:
+        """Send POST and yield the non-empty lines as they arrive, without retries; ``loads`` as in `post`.
+
+        Raises `ModelError`.
+        """
+
+        def first(seconds: float) -> tuple[str, Iterator[str]]:
+            lines = self._lines(path, body, limits(monotonic() + seconds))
+            return next(lines, ""), lines
+
+        begun = self._load(loads, first)
+        if begun is None:
+            yield from self._lines(path, body, limits(monotonic() + self._timeout, pause=PAUSE))
+        else:
+            yield begun[0]
+            yield from begun[1]
+
+    def _lines(self, path: str, body: Mapping[str, Any], extensions: dict[str, Any]) -> Iterator[str]:
         size = 0
         with (
             translated(self.server, self._remedy),
@@ -190,8 +235,58 @@ class JsonClient:
                     yield line
 
     def close(self) -> None:
-        """Close the connections; closing twice is harmless."""
-        self._http.close()
+        """Close the connections, and end the wait for a model that is loading; closing twice is harmless."""
+        self._is_closed = True
+        for future in tuple(self._pending):
+            with suppress(InvalidStateError):
+                future.set_exception(ModelConnectionError(f"{self.server}: the client was closed; open it again"))
+        self._close_when_idle()
+
+    def _close_when_idle(self) -> None:
+        """Close the connections, or let the last thread with a request close them."""
+        if not self._pending:
+            self._http.close()
+
+    def _load(self, model: str | None, ask: Callable[[float], Answer]) -> Answer | None:
+        """Send the first request of a model; None if it is not the first.
+
+        It is sent in a thread that does not keep the process running and outlives a caller that does not wait, because
+        servers stop loading a model if the client leaves. Other requests of the model wait for it.
+
+        Args:
+            model: Name of the model; None if the request does not load one.
+            ask: Sends the request, with its maximum seconds.
+        """
+        seconds = self._load_timeout
+        if model is None or seconds is None or model in self._loaded:
+            return None
+        with self._loading:
+            if model in self._loaded:
+                return None
+            future: Future[Answer] = Future()
+            if self._is_closed:
+                raise ModelConnectionError(f"{self.server}: the client was closed; open it again")
+
+            def run() -> None:
+                with suppress(InvalidStateError):  # the client was closed meanwhile
+                    try:
+                        future.set_result(ask(seconds))
+                    except BaseException as error:  # noqa: BLE001, raised when the future is read
+                        future.set_exception(error)
+                self._pending.discard(future)
+                if self._is_closed:
+                    self._close_when_idle()
+
+            self._pending.add(future)
+            Thread(target=copy_context().run, args=(run,), name="load", daemon=True).start()
+            if not wait([future], SLOW).done:
+                _log.warning(
+                    "%s has not answered for %g seconds; it may be loading the model %r, so the request waits up to %g "
+                    "seconds (`timeout`)", self.server, SLOW, model, seconds,
+                )  # fmt: skip
+            answer = future.result()
+            self._loaded.add(model)
+            return answer
 
     def _answer(
         self,
@@ -201,20 +296,19 @@ class JsonClient:
         read: Callable[[Any], Read],
         limit: int,
         timeout: float,
+        loads: str | None = None,
     ) -> Read:
-        ends = monotonic() + 2 * timeout
-        retry = stamina.RetryingCaller(
-            attempts=self._attempts,
-            timeout=2 * timeout,
-            wait_initial=self._backoff,
-            wait_jitter=self._backoff,
-            wait_max=self._longest_wait,
-        ).on(partial(worth_retrying, longest_wait=self._longest_wait, timeouts=self._retry_timeouts))
         refusals: list[RefusedError] = []
         for prefix in dict.fromkeys(self._prefixes):
+            exchange = partial(self._exchange, method, prefix + path, body, limit)
             try:
                 with translated(self.server, self._remedy):
-                    answer = retry(self._send, method, prefix + path, body, limit, timeout, ends)
+                    answer = self._load(loads, partial(exchange, first=True))
+                if answer is None:
+                    # a time-out that ends later requests after several attempts cannot be set
+                    is_fixed = self._retry_timeouts and self._load_timeout not in (None, self._timeout)
+                    with translated(self.server, self._remedy, *(("try again",) if is_fixed else ())):
+                        answer = exchange(timeout)
             except RefusedError as error:
                 if error.status not in NO_PATH:
                     raise
@@ -223,6 +317,31 @@ class JsonClient:
                 self._prefixes = [prefix]
                 return self.read(answer, read)
         raise next((refusal for refusal in refusals if "model" in refusal.reason), refusals[0])
+
+    def _exchange(
+        self, method: str, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, *, first: bool = False
+    ) -> bytes:
+        """Send a request, and send it again after errors that pass. ``first``: it may load the model."""
+        ends = monotonic() + (timeout if first else 2 * timeout)
+        failures = 0
+
+        def again(error: Exception) -> bool | float:
+            nonlocal failures
+            if first and isinstance(error, RefusedError) and error.is_loading:
+                return min(LOADING_PAUSE, self._longest_wait)
+            failures += 1
+            timeouts = self._retry_timeouts and not first
+            return failures < self._attempts and worth_retrying(error, self._longest_wait, timeouts)
+
+        retry = stamina.RetryingCaller(
+            attempts=None,
+            timeout=max(0.0, ends - monotonic()),
+            wait_initial=self._backoff,
+            wait_jitter=self._backoff,
+            wait_max=self._longest_wait,
+        ).on(again)
+        answer: bytes = retry(self._send, method, path, body, limit, timeout, ends)
+        return answer
 
     def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
         """Parse JSON from the server with ``read``. Raises `ModelError` if that fails."""
@@ -289,10 +408,10 @@ def _sent(body: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def translated(server: str, remedy: str) -> Iterator[None]:
+def translated(server: str, remedy: str, late: str = "try again, or set a longer timeout") -> Iterator[None]:
     """Translate every exception of httpx in the block to a `ModelError` that names the ``server``.
 
-    ``remedy``: what to do if it cannot be reached.
+    ``remedy``: what to do if it cannot be reached; ``late``: if it does not answer in time.
     """
     try:
         yield
@@ -300,8 +419,7 @@ def translated(server: str, remedy: str) -> Iterator[None]:
         raise ModelConnectionError(f"{server} cannot be reached ({error}); {remedy}") from error
     except httpx.TimeoutException as error:
         raise ModelConnectionError(
-            f"{server} did not answer in time ({type(error).__name__}); it may be busy or loading a model: "
-            "try again, or set a longer timeout"
+            f"{server} did not answer in time ({type(error).__name__}); it may be busy or loading a model: {late}"
         ) from error
     except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict) as error:
         raise ModelError(f"{server} aborted its answer ({error}); check its log") from error

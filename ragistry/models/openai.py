@@ -29,7 +29,19 @@ from ragistry.models.answers import (
     stream_answer,
     whole_answer,
 )
-from ragistry.models.http import FILTERED, LIMIT, NO_KEY, TEXTS_A_TIMEOUT, Read, RefusedError, indexes_of
+from ragistry.models.http import (
+    ANSWER_SECONDS,
+    FILTERED,
+    LIMIT,
+    LOAD_SECONDS,
+    NO_KEY,
+    QUERY_SECONDS,
+    RERANK_SECONDS,
+    TEXTS_A_TIMEOUT,
+    Read,
+    RefusedError,
+    indexes_of,
+)
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import NOT_IMPLEMENTED, OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
@@ -70,7 +82,8 @@ class OpenAICompatibleEmbedder:
         document_prefix: Prefix of documents; None as above.
         on_long: Refuse a text longer than the model's limit, or embed its beginning, which is logged and traced.
         probe: Add the vector of a fixed text to the fingerprint, which takes a request.
-        timeout: Seconds for a request of up to 8 texts, such as a query; proportionally longer for more texts.
+        timeout: Seconds for a request of up to 8 texts, such as a query, 20 by default; proportionally longer for more.
+        load_timeout: Seconds for the first request, which may load the model; None for ``timeout``, or 300 without it.
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
     """
@@ -86,14 +99,18 @@ class OpenAICompatibleEmbedder:
         document_prefix: str | None = None,
         on_long: OnLong = "truncate",
         probe: bool = True,
-        timeout: float = 20.0,
+        timeout: float | None = None,
+        load_timeout: float | None = None,
         attempts: int = 4,
         backoff: float = 0.5,
     ) -> None:
         self._model = model
         self._probes = probe
-        self._api = OpenAIAPI(url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
-        self._timeout = timeout
+        self._timeout = timeout or QUERY_SECONDS
+        self._api = OpenAIAPI(
+            url, api_key=api_key, timeout=self._timeout, attempts=attempts, backoff=backoff,
+            load_timeout=load_timeout or timeout or LOAD_SECONDS,
+        )  # fmt: skip
         self._batch_size = batch_size
         self._own_prefixes = (query_prefix, document_prefix)
         self._on_long = on_long
@@ -179,6 +196,7 @@ class OpenAICompatibleEmbedder:
                 partial(_by_index, count=len(texts)),
                 limit=LIMIT + BYTES_A_VECTOR * len(texts),
                 timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
+                loads=served.model,
             )
         except RefusedError as error:
             if error.may_be_too_long(texts):
@@ -205,7 +223,7 @@ class OpenAIGenerator:
         system: System message before every prompt.
         temperature: 0 takes the likeliest words; None does not send it, which some models require.
         max_tokens: Maximum length of an answer.
-        timeout: Seconds for one complete answer.
+        timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: More fields of the request, passed on unchanged.
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
@@ -220,7 +238,7 @@ class OpenAIGenerator:
         system: str | None = None,
         temperature: Annotated[NumberOrNone, Field(ge=0)] = 0.0,
         max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
-        timeout: Seconds = 120.0,
+        timeout: Seconds | None = None,
         options: dict[str, Any] | None = None,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
@@ -230,8 +248,9 @@ class OpenAIGenerator:
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._options = {name: value for name, value in settings.items() if value is not None} | dict(options or {})
         self._api = OpenAIAPI(
-            url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff, retry_timeouts=False
-        )
+            url, api_key=api_key, timeout=timeout or ANSWER_SECONDS, attempts=attempts, backoff=backoff,
+            retry_timeouts=False, load_timeout=timeout or LOAD_SECONDS,
+        )  # fmt: skip
         self._takes_schemas = True
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
@@ -255,7 +274,7 @@ class OpenAIGenerator:
         }
         ended, tokens = False, 0
         try:
-            for event in events(self._api.stream("/chat/completions", body)):
+            for event in events(self._api.stream("/chat/completions", body, loads=self.model)):
                 part = Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
                 ended, tokens = ended or part.end is not None, part.tokens or tokens
                 yield part
@@ -287,7 +306,7 @@ class OpenAIGenerator:
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
         try:
-            part = self._api.post("/chat/completions", body, _parse_answer)
+            part = self._api.post("/chat/completions", body, _parse_answer, loads=self.model)
         except RefusedError as error:
             raise _explained(self._api, error, self.model) from error
         model_call(part.tokens)
@@ -304,7 +323,7 @@ class OpenAIReranker:
         url: See `OpenAIAPI`.
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
-        timeout: See `JsonClient`.
+        timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
     """
@@ -316,12 +335,15 @@ class OpenAIReranker:
         url: ServerURL,
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
-        timeout: Seconds = 30.0,
+        timeout: Seconds | None = None,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
     ) -> None:
         self.model = model
-        self._api = OpenAIAPI(url, api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._api = OpenAIAPI(
+            url, api_key=api_key, timeout=timeout or RERANK_SECONDS, attempts=attempts, backoff=backoff,
+            load_timeout=timeout or LOAD_SECONDS,
+        )  # fmt: skip
         self._batch_size = batch_size
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -330,7 +352,7 @@ class OpenAIReranker:
 
         def send(batch: Sequence[str]) -> dict[int, float]:
             body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
-            return self._api.post("/rerank", body, _relevance)
+            return self._api.post("/rerank", body, _relevance, loads=self.model or "")
 
         try:
             return scores_in_batches(send, texts, self._batch_size, self._api.server.server)

@@ -51,11 +51,14 @@ class OpenAIAPI:
             body, lambda body: self._with_prefix(lambda prefix: self.server.post(prefix + path, body, read, **options))
         )
 
-    def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[str]:
-        """Send POST and yield the lines of the answer as they arrive. Raises `ModelError`."""
+    def stream(self, path: str, body: Mapping[str, Any], **options: Any) -> Iterator[str]:
+        """Send POST and yield the lines of the answer as they arrive; ``options`` as in `JsonClient.stream`.
+
+        Raises `ModelError`.
+        """
 
         def begin(prefix: str, body: Mapping[str, Any]) -> Iterator[str]:
-            lines = self.server.stream(prefix + path, body)
+            lines = self.server.stream(prefix + path, body, **options)
             return chain([next(lines, "")], lines)  # a refusal comes before the first line
 
         return self._with_accepted(body, lambda body: self._with_prefix(lambda prefix: begin(prefix, body)))

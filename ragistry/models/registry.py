@@ -63,6 +63,7 @@ def choose_embedder(
     api_key: str | None = None,
     ollama_host: str | None = None,
     folder: Path | None = None,
+    timeout: float | None = None,
 ) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
@@ -74,6 +75,7 @@ def choose_embedder(
         api_key: API key for that server.
         ollama_host: Address of Ollama.
         folder: Folder whose files are found before other modules.
+        timeout: Seconds for the first request to a server, which may load the model; None for 300.
 
     Raises:
         ConfigError: The name is unknown, the address is missing, or the class is not one of an embedder.
@@ -95,11 +97,13 @@ def choose_embedder(
             raise ConfigError(f"embed_model {name!r} needs the server's address; set embed_url: http://HOST:PORT")
         if provider == "openai" and not model:
             raise ConfigError("embed_model 'openai' needs a model; write openai:MODEL")
-        embedder = OpenAICompatibleEmbedder(model or None, url=url, api_key=api_key)
+        embedder = OpenAICompatibleEmbedder(model or None, url=url, api_key=api_key, load_timeout=timeout)
     elif (provider == "ollama" and model) or known_model(name) is not None:
+        from ragistry.models.http import LOAD_SECONDS
         from ragistry.ollama.embedder import OllamaEmbedder
 
-        embedder = OllamaEmbedder(model if provider == "ollama" else name, host=ollama_host)
+        model = model if provider == "ollama" else name
+        embedder = OllamaEmbedder(model, host=ollama_host, load_timeout=timeout or LOAD_SECONDS)
     elif names_class(name):
         embedder = _own_embedder(name, folder)
     else:
@@ -108,7 +112,7 @@ def choose_embedder(
             f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, openai:MODEL, "
             "ollama:MODEL such as ollama:nomic-embed-text, or module:Class for a class of your own"
         )
-    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host, folder)))
+    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host, folder, timeout)))
 
 
 def _own_embedder(name: str, folder: Path | None) -> Embedder:
@@ -137,9 +141,16 @@ def chunking_of(name: str) -> tuple[int, int]:
 
 @cache
 def _choose_once(
-    name: str, url: str | None, api_key: str | None, ollama_host: str | None, folder: Path | None
+    name: str,
+    url: str | None,
+    api_key: str | None,
+    ollama_host: str | None,
+    folder: Path | None,
+    timeout: float | None,
 ) -> QueryEmbedder:
-    return choose_embedder(name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder)
+    return choose_embedder(
+        name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder, timeout=timeout
+    )  # fmt: skip
 
 
 class Models:

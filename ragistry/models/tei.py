@@ -14,7 +14,7 @@ from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import Whole
 from ragistry.errors import ModelError
-from ragistry.models.http import LIMIT, JsonClient, RefusedError, indexes_of
+from ragistry.models.http import LIMIT, LOAD_SECONDS, RERANK_SECONDS, JsonClient, RefusedError, indexes_of
 from ragistry.trace import model_call
 
 
@@ -70,7 +70,7 @@ class TEIReranker:
         url: Address of the server.
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
-        timeout: See `JsonClient`.
+        timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
     """
@@ -81,18 +81,22 @@ class TEIReranker:
         url: ServerURL,
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
-        timeout: Seconds = 30.0,
+        timeout: Seconds | None = None,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
     ) -> None:
-        self._server = JsonClient(url.rstrip("/"), api_key=api_key, timeout=timeout, attempts=attempts, backoff=backoff)
+        self._server = JsonClient(
+            url.rstrip("/"), api_key=api_key, timeout=timeout or RERANK_SECONDS, attempts=attempts, backoff=backoff,
+            load_timeout=timeout or LOAD_SECONDS,
+        )  # fmt: skip
         self._batch_size = batch_size
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """See `ragistry.protocols.Reranker`."""
 
         def send(batch: Sequence[str]) -> dict[int, float]:
-            return self._server.post("/rerank", {"query": query, "texts": list(batch), "truncate": True}, _by_index)
+            body = {"query": query, "texts": list(batch), "truncate": True}
+            return self._server.post("/rerank", body, _by_index, loads="")
 
         return scores_in_batches(send, texts, self._batch_size, self._server.server)
 

@@ -74,6 +74,7 @@ class OllamaClient:
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
         retry_timeouts: See `JsonClient`.
+        load_timeout: See `JsonClient`.
         keep_alive: How long a model stays in memory after a call: ``"10m"``, seconds, or -1 for ever.
         api_key: API key; None for ``OLLAMA_API_KEY``.
 
@@ -89,6 +90,7 @@ class OllamaClient:
         attempts: int = 4,
         backoff: float = 0.5,
         retry_timeouts: bool = True,
+        load_timeout: float | None = None,
         keep_alive: str | float | None = None,
         api_key: str | None = None,
     ) -> None:
@@ -101,6 +103,7 @@ class OllamaClient:
             attempts=attempts,
             backoff=backoff,
             retry_timeouts=retry_timeouts,
+            load_timeout=load_timeout,
         )
         self.host = self._server.base_url
         self._timeout = timeout
@@ -172,7 +175,7 @@ class OllamaClient:
         def ask(conversation: Sequence[Message]) -> str:
             body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **more}
             try:
-                part = self._post("/api/chat", model, body, _parse_answer)
+                part = self._post("/api/chat", model, body, _parse_answer, loads=model)
             except RefusedError as error:
                 if not error.too_long:
                     raise
@@ -194,7 +197,7 @@ class OllamaClient:
         body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **more}
         ended, tokens = False, 0
         with self._explained(model):
-            for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}):
+            for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}, loads=model):
                 part = self._server.read(line, _parse_piece)
                 ended, tokens = ended or part.end is not None, part.tokens or tokens
                 yield part
@@ -273,6 +276,7 @@ class OllamaClient:
                 _embedded,
                 limit=LIMIT + BYTES_A_VECTOR * len(texts),
                 timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
+                loads=model,
             )
         except RefusedError as error:
             if error.may_be_too_long(texts):

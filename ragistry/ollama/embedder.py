@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragistry.models.http import LOAD_SECONDS, QUERY_SECONDS
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.texts import OnLong, check_texts, estimate_tokens, unit_rows
 from ragistry.ollama.client import OllamaClient, full_name
@@ -12,9 +13,6 @@ from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
-
-QUERY_TIMEOUT = 20.0
-"""Seconds for a query while a person waits; enough to load a small model."""
 
 
 class OllamaEmbedder:
@@ -29,6 +27,7 @@ class OllamaEmbedder:
         document_prefix: Prefix of documents; None as above.
         on_long: See `OllamaClient.embed_batch`.
         options: See `OllamaClient.embed_batch`.
+        load_timeout: Seconds for the first request, which may load the model, unless there is a ``client``.
     """
 
     def __init__(
@@ -42,9 +41,10 @@ class OllamaEmbedder:
         document_prefix: str | None = None,
         on_long: OnLong = "truncate",
         options: Mapping[str, Any] | None = None,
+        load_timeout: float = LOAD_SECONDS,
     ) -> None:
         self.model = model
-        self._client = client or OllamaClient(host, timeout=QUERY_TIMEOUT)
+        self._client = client or OllamaClient(host, timeout=QUERY_SECONDS, load_timeout=load_timeout)
         self._batch_size = batch_size
         self._prefixes = prefixes_of(model, query_prefix, document_prefix)
         self._on_long = on_long

@@ -11,6 +11,7 @@ from ragistry.config.archives import Seconds
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
 from ragistry.models.answers import messages_of
+from ragistry.models.http import ANSWER_SECONDS, LOAD_SECONDS
 from ragistry.ollama.client import OllamaClient
 
 
@@ -28,7 +29,7 @@ class OllamaGenerator:
         system: System message before every prompt.
         temperature: 0 takes the likeliest words, so that equal prompts get equal answers; None for the model's default.
         max_tokens: Maximum length of an answer.
-        timeout: Seconds for one complete answer, including loading the model.
+        timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: Ollama's options, passed on unchanged.
         attempts: See `JsonClient`.
         backoff: See `JsonClient`.
@@ -45,7 +46,7 @@ class OllamaGenerator:
         system: str | None = None,
         temperature: Annotated[NumberOrNone, Field(ge=0)] = 0.0,
         max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
-        timeout: Seconds = 120.0,
+        timeout: Seconds | None = None,
         options: dict[str, Any] | None = None,
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
@@ -53,7 +54,8 @@ class OllamaGenerator:
         self.model = model
         self._client = client or OllamaClient(
             url or ollama_host,
-            timeout=timeout,
+            timeout=timeout or ANSWER_SECONDS,
+            load_timeout=timeout or LOAD_SECONDS,
             attempts=attempts,
             backoff=backoff,
             retry_timeouts=False,

@@ -167,9 +167,12 @@ class Prompter:
         if len(missing) < 2:
             found = [generate(prompt) for prompt in missing]
         else:
-            with ThreadPoolExecutor(min(AT_ONCE, len(missing))) as workers:
+            workers = ThreadPoolExecutor(min(AT_ONCE, len(missing)))
+            try:
                 futures = [workers.submit(copy_context().run, generate, prompt) for prompt in missing]
                 found = [future.result() for future in futures]
+            finally:
+                workers.shutdown(wait=False, cancel_futures=True)  # so that Ctrl-C does not wait for a model
         new = {prompt: answer for prompt, answer in zip(missing, found, strict=True) if answer is not None}
         self._remember(new, schema, version)
         if failures and self._strict:

@@ -11,11 +11,13 @@ from typing import Any, Literal, Self
 from ragistry.testing.wire import Handler, HTTPServer, Reply, Request
 
 Failure = (
-    Literal["hang", "drop", "cut", "garbage", "deep", "endless", "drip", "short", "nan", "zeros", "booleans"] | int
+    Literal["hang", "load", "drop", "cut", "garbage", "deep", "endless", "drip"]
+    | Literal["short", "nan", "zeros", "booleans"]
+    | int
 )
-"""No answer at all; a closed connection; one closed in mid-answer; a page of HTML; lists nested 2 million deep; a body
-without an end; one of a byte every `DRIP` seconds; embeddings that are one too few, NaN, zeros or booleans; or the
-status of an HTTP error."""
+"""No answer at all; none before `LoopbackServer.loaded` is set; a closed connection; one closed in mid-answer; a page
+of HTML; lists nested 2 million deep; a body without an end; one of a byte every `DRIP` seconds; embeddings that are one
+too few, NaN, zeros or booleans; or the status of an HTTP error."""
 DRIP = 0.05
 
 GARBAGE = b"<html><body>It works!</body></html>"
@@ -31,13 +33,17 @@ class Planned:
 
 
 class LoopbackServer:
-    """Listens on a free port of 127.0.0.1 during the ``with`` block. Subclasses define the answers."""
+    """Listens on a free port of 127.0.0.1 during the ``with`` block. Subclasses define the answers.
+
+    ``loaded`` releases the requests with the failure ``load``.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self._planned: list[Planned] = []
         self._lock = Lock()
         self._closing = Event()
+        self.loaded = Event()
         self._http = HTTPServer(self._respond)
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
 
@@ -73,6 +79,7 @@ class LoopbackServer:
     def close(self) -> None:
         """Stop, close every connection, and raise errors of the server itself."""
         self._closing.set()
+        self.loaded.set()
         self._http.shutdown()
         self._thread.join()
         self._http.close_connections()
@@ -92,6 +99,8 @@ class LoopbackServer:
     def _respond(self, handler: Handler, request: Request) -> None:
         plan = self._note(request)
         failure = None if plan is None else plan.failure
+        if failure == "load":
+            self.loaded.wait()
         if failure == "hang":
             self._closing.wait()
         elif failure == "garbage":

@@ -160,7 +160,9 @@ def test_whatever_the_limits_every_text_gets_its_own_vector(
         [[1.0, 2.0], [3.0]],
         [1.0],
         [["a"]],
-        [["0.5"]],
+        [["0,5"]],
+        [["nan"]],
+        [["0.5", True]],
         [[None]],
         [[math.inf]],
         [[0.0]],
@@ -171,3 +173,7 @@ def test_whatever_the_limits_every_text_gets_its_own_vector(
 def test_only_vectors_are_vectors(vectors: Any) -> None:
     with pytest.raises(EmbeddingGenerationError):
         check_vectors(vectors, 1)
+
+
+def test_numbers_may_be_text() -> None:
+    assert check_vectors([["0.5", "-1e-3"], [0.25, "1"]], 2).tolist() == [[0.5, -0.001], [0.25, 1.0]]
