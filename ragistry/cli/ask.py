@@ -16,7 +16,7 @@ from ragistry.cli.options import (
     WorkspaceOption,
 )
 from ragistry.cli.output import TextWriter, console, error_line, print_json
-from ragistry.cli.search import note_if_weak, print_documents
+from ragistry.cli.search import note_if_weak, print_degraded, print_documents
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.quoting import visible_line
 
@@ -52,7 +52,10 @@ def ask(
         if library.generator() is None:
             result = library.search(query, collection, top_k, technique=technique)
             if as_json:
-                found = Answer(query, tuple(result.documents), reason="no generator is configured", weak=result.weak)
+                found = Answer(
+                    query, tuple(result.documents), reason="no generator is configured", weak=result.weak,
+                    degraded=result.degraded,
+                )  # fmt: skip
                 print_json(answer_as_mapping(found, opened.settings.language) | {"status": None})
                 return
             error_line(
@@ -60,6 +63,7 @@ def ask(
             )
             note_if_weak(result)
             print_documents(opened, query, result.documents, more="ragistry search QUERY --result")
+            print_degraded(result)
             return
         writer = TextWriter()
         live = not as_json and console().is_terminal
@@ -75,6 +79,7 @@ def ask(
             _report_end(answer)
             _warn_of_unsupported(answer)
             note_if_weak(answer)
+            print_degraded(answer)
             if answer.documents:
                 console().print()
                 print_documents(opened, query, answer.documents, apart=True)

@@ -61,8 +61,7 @@ def search(
             return
         note_if_weak(result)
         print_documents(opened, query, result.documents, full=full, scores=scores, number=number, more="--result")
-    for reason in result.degraded:
-        error_line(reason, label="degraded")
+    print_degraded(result)
     if not result.documents:
         error_line("nothing found", label="note")
     if trace:
@@ -84,6 +83,12 @@ def note_if_weak(result: RetrievalResult | Answer) -> None:
     """Say above the results that nothing fits the query well, if so."""
     if result.weak:
         error_line("nothing fits the query well; these are the nearest passages", label="note")
+
+
+def print_degraded(result: RetrievalResult | Answer) -> None:
+    """Print why the search is degraded, one line each."""
+    for reason in result.degraded:
+        error_line(reason, label="degraded")
 
 
 def print_documents(

@@ -138,7 +138,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         sentences = [Sentence(one["text"], tuple(one["citations"]), one["supported"]) for one in found["sentences"]]
         return Answer(
             found["query"], documents, found["status"], tuple(sentences), found["reason"], found["answer"] or "",
-            found["weak"],
+            found["weak"], tuple(found["degraded"]),
         )  # fmt: skip
 
     def carry_out(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -90,7 +90,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self.generator = generator
         self.scope = Scope(collections, store)
 
-    def after_write(self) -> None:
+    def _wrote(self) -> None:
         """Report that chunks were added, deleted or changed."""
         self._kinds.forget()
         self._after_write()
@@ -125,13 +125,13 @@ class DocumentService(IngestMethods, SearchMethods):
                 report.deleted.append(name)
         except BaseException as error:  # the sources written before must be searchable too
             with suppress(RagistryError):
-                self.after_write()
+                self._wrote()
             if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
                 error, CollectionNotFoundError
             ):
                 say_written(error, report)
             raise
-        self.after_write()
+        self._wrote()
         return report
 
     def _check_collection(self, name: str) -> None:
@@ -174,7 +174,8 @@ class DocumentService(IngestMethods, SearchMethods):
         from ragistry.pipelines.answer import Answerer
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
-        return answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
+        answer = answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
+        return replace(answer, degraded=result.degraded)
 
     def _with_all_copies(self, document: Document, names: Names, condition: Where | None) -> Document:
         """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""
@@ -323,7 +324,7 @@ class DocumentService(IngestMethods, SearchMethods):
         if not removed:
             self.collections.remove(name, before=remove_chunks)
         self.scope.forget()
-        self.after_write()
+        self._wrote()
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
@@ -338,7 +339,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         found = self.source(source, collection)
         self.store.replace_source(collection, found.source_file, [])
-        self.after_write()
+        self._wrote()
         return found.chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
@@ -355,7 +356,7 @@ class DocumentService(IngestMethods, SearchMethods):
         found = [known.get(source) or self.source(source, collection) for source in sources]
         for info in found:
             self.store.replace_source(collection, info.source_file, [])
-        self.after_write()
+        self._wrote()
         return sum(info.chunks for info in found)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
@@ -379,7 +380,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         with self.collections.kept(to_col):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
-        self.after_write()
+        self._wrote()
         return chunks
 
     def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:
@@ -401,7 +402,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         with self.collections.kept(collection):
             set_metadata(self.store, self.source(source, collection), metadata)
-        self.after_write()
+        self._wrote()
         return self.source(source, collection)
 
     def count(self, collection: str | None = None) -> int:

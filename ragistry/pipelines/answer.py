@@ -82,6 +82,7 @@ class Answer:
         reason: Why the answer is not complete.
         text: The answer with its lines, as the generator wrote it; citations are written as ``[1][2]``.
         weak: Whether nothing fits the question well (`techniques.weakness`).
+        degraded: Why the search is degraded, one line each; see `RetrievalResult.degraded`.
     """
 
     query: str
@@ -91,6 +92,7 @@ class Answer:
     reason: str = ""
     text: str = ""
     weak: bool = False
+    degraded: tuple[str, ...] = ()
 
 
 class Evidence(NamedTuple):

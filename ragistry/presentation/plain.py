@@ -53,6 +53,7 @@ def answer_as_mapping(answer: Answer, language: str) -> dict[str, Any]:
         ],
         "documents": _with_places(answer.documents, answer.query, language),
         "weak": answer.weak,
+        "degraded": list(answer.degraded),
     }
 
 

@@ -39,7 +39,10 @@ def search(request: Request, body: SearchBody) -> Any:
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
     library = served_by(request).workspace.library
-    return answer_as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
+    made = answer_as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
+    if caller_of(request).limited:
+        made["degraded"] = [reason.partition(": ")[0] for reason in made["degraded"]]
+    return made
 
 
 def _allowed(request: Request, body: SearchBody) -> SearchRequest:

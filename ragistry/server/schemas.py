@@ -200,6 +200,7 @@ class GeneratedAnswer(BaseModel):
     sentences: list[SentenceModel]
     documents: list[FoundModel]
     weak: bool
+    degraded: list[str]
 
 
 class RouteResponse(BaseModel):
@@ -309,7 +310,7 @@ class IngestReportModel(BaseModel):
     vanished: list[str]
     warnings: list[str]
     unread: dict[str, int]
-    left_out: dict[str, int]
+    left_out: dict[str, int] = {}  # reports of earlier versions lack it
     chunks: int
     embedded: int
 

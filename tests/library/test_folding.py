@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ragistry import RemoteWorkspace, Workspace
+from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
+from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document, Where
 from tests.conftest import everywhere
+from tests.serving import served
 
 Either = Workspace | RemoteWorkspace
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
@@ -81,3 +85,19 @@ def test_documents_without_sources_are_named_by_their_ids(
     found = workspace.search("text", technique=Twice(), top_k=top_k).documents
     assert [document.id for document in found] == ids
     assert found[0].metadata.get("copy_places", ["id1"]) == ["id1"]
+
+
+def test_answer_says_that_the_technique_folded_passages(tmp_path: Path) -> None:
+    with OpenAIServer("small") as server:
+        (tmp_path / "config").mkdir()
+        models = f'generators: {{writer: {{use: openai, url: "{server.url}", model: small}}}}\n'
+        (tmp_path / "config" / "models.yaml").write_text(models, encoding="utf-8")
+        server.answers += ["In July [1]."] * 3
+        with open_workspace(tmp_path) as own, served(own) as url, connect(url) as remote:
+            own.library.create_collection("notes")
+            for month in MONTHS:
+                own.library.ingest_text(statement(month), f"{month}.md", "notes")
+            question = "when was the rent paid?"
+            [reason] = own.library.answer(question, technique="distinct").degraded
+            assert remote.library.answer(question, technique="distinct").degraded == (reason,)
+            assert own.library.answer(question, technique="hybrid").degraded == ()

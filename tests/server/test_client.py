@@ -59,7 +59,7 @@ def test_sent_files_replace_files_of_the_server_only_with_replace(
     workspace: Workspace, remote: RemoteWorkspace, corpus: Corpus
 ) -> None:
     folder = corpus({"black.md": "# Black tea\n\nBoiling water.", "broken.pdf": "%PDF-1.4 nothing"})
-    other = corpus({"black.md": "Another tea.", "x.png": b"\x89PNG"}, "other")
+    other = corpus({"black.md": "Another tea.", "x.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "other")
     workspace.library.ingest_file(folder / "black.md", "tea")
     with refused(SourceError, "black.md"):
         remote.library.ingest_file(other / "black.md", "tea")

@@ -147,4 +147,4 @@ def report_from_mapping(values: Mapping[str, Any], error_of: Callable[[str, str]
         error_of: Creates an error from the name of its class and its message.
     """
     failed = [Failure(one["source"], error_of(one["type"], one["error"])) for one in values["failed"]]
-    return IngestReport(failed=failed, **{name: values[name] for name in REPORTED})
+    return IngestReport(failed=failed, **{name: values[name] for name in REPORTED if name in values})
