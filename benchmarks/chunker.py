@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extract import extract
-from ragistry.utils.documents.extracted import Extracted
+from ragistry.chunking.chunker import chunk_extracted
+from ragistry.readers.extract import extract
+from ragistry.readers.extracted import Extracted
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
 PASSAGES = ("scifact", "hotpotqa-pooled500", "cranfield", "cisi", "cacm", "claude-docs", "xquad-en", "npl")

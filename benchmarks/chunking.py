@@ -31,7 +31,7 @@ from ragistry.evaluation.systems.kept import KeptVectors, kept
 from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
 from ragistry.models.registry import chunking_of
-from ragistry.utils.documents.extracted import Extracted
+from ragistry.readers.extracted import Extracted
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
 CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry")) / "chunking"

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ragistry.chunking.chunker import chunk_document
 from ragistry.library.contract import (
     Collection,
     DocumentChunk,
@@ -31,7 +32,6 @@ from ragistry.library.contract import (
     search_chunks,
 )
 from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.utils.chunker import chunk_document
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
 QUERIES = [

@@ -15,7 +15,7 @@ from benchmarks.quality import DATA
 from ragistry import open_workspace
 from ragistry.presentation import body_of, excerpt, grouped
 from ragistry.presentation.terminal import LINES
-from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.text.analysis import analyse, query_terms
 
 QUESTIONS = {
     "pdfs": (

@@ -17,8 +17,8 @@ from pathlib import Path
 from pypdf import PdfReader
 
 from ragistry.errors import ExtractionError
-from ragistry.utils.documents.extract import extract
-from ragistry.utils.documents.reader_process import close_workers
+from ragistry.readers.extract import extract
+from ragistry.readers.reader_process import close_workers
 
 DATA = Path(os.environ.get("RAGISTRY_DATA") or Path(__file__).resolve().parents[1] / "../shared/data")
 SLOW_FOR_PYPDF = "german-geometry-book.pdf"
@@ -38,7 +38,7 @@ def main() -> None:
     theirs, _ = measure(with_pypdf, readable, rounds)
     print(f"{len(readable)} PDFs, {pages // rounds} pages, {rounds} round(s)\n")
     print("| reader | pages per CPU-second |\n|---|--:|")
-    print(f"| ragistry.utils.documents.extract (pypdfium2 in a worker) | {pages / ours:.0f} |")
+    print(f"| ragistry.readers.extract (pypdfium2 in a worker) | {pages / ours:.0f} |")
     print(f"| pypdf in this process | {pages / theirs:.0f} |")
     print(f"| ratio | {theirs / ours:.1f} |")
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from ragistry import Workspace, open_workspace
-from ragistry.utils.documents.front_matter import split
+from ragistry.readers.front_matter import split
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TREES = ("docs-hugo", "docs-etcd")

@@ -19,8 +19,8 @@ from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
+from ragistry.text.analysis import analyse, query_terms
 from ragistry.types import EmbedderFingerprint, Role
-from ragistry.utils.text.analysis import analyse, query_terms
 
 TOP_K, FETCH = 10, 100
 TIMES_BARE, OVER_PARTS_MS = 2.5, 0.5

@@ -25,9 +25,9 @@ from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.models.multilingual import MultilingualEmbedder
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
+from ragistry.techniques.fusion import dbsf, prominences, reciprocal_rank_fusion
+from ragistry.text.detection import detect_language
 from ragistry.types import Document, EmbeddedChunk, Role
-from ragistry.utils.fusion import dbsf, prominences, reciprocal_rank_fusion
-from ragistry.utils.text.detection import detect_language
 
 LANGUAGES = {"xquad-en": "english", "xquad-de": "german", "xquad-es": "spanish", "xquad-zh": "chinese"}
 FETCH = 100

@@ -40,7 +40,7 @@ from benchmarks.mutations_choice import PLACES, TOTAL, Mutation, choose
 
 MUTATIONS = Path(__file__).with_suffix(".json")
 SECONDS, TEST_SECONDS = 180.0, 60
-QUICK = {place: PLACES[place] for place in ("ragistry/library", "ragistry/utils/chunker.py")}
+QUICK = {place: PLACES[place] for place in ("ragistry/library", "ragistry/chunking/chunker.py")}
 SHORT = 0.05
 """Seconds; the map contains no duration of a shorter test."""
 

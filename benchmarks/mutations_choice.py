@@ -17,7 +17,7 @@ PLACES = {
     "ragistry/techniques": "tests/techniques",
     "ragistry/evaluation/statistics.py": "tests/evaluation",
     "ragistry/library": "tests/library",
-    "ragistry/utils/chunker.py": "tests/utils",
+    "ragistry/chunking/chunker.py": "tests/chunking",
 }
 """The mutated code, and the folder of its own tests."""
 KINDS = ("operator", "statement", "constant")

@@ -24,8 +24,8 @@ from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.text.phrases import parse_query
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.text.phrases import parse_query
 
 SETS = {
     "claude-docs": "english", "xquad-en": "english", "xquad-de": "german", "xquad-es": "spanish",

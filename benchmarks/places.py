@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 import pypdfium2
 
 from benchmarks.quality import DATA
+from ragistry.chunking.chunker import chunk_document
+from ragistry.chunking.places import place_at
 from ragistry.errors import SourceError
+from ragistry.readers.blocks import words_of
 from ragistry.types import Chunk, Document
-from ragistry.utils.chunker import chunk_document
-from ragistry.utils.documents.blocks import words_of
-from ragistry.utils.places import place_at
-from tests.utils import placed_files
+from tests.readers import placed_files
 
 SIZES = (200, 1_000)
 COUNTS = ([1] * 300, [0, 3, 40, 1, 0, 7] * 4, [200, 1])

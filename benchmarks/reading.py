@@ -28,14 +28,14 @@ from typing import Any
 from kreuzberg import ExtractionConfig, detect_mime_type_from_path, extract_bytes_sync
 
 from ragistry import open_workspace
+from ragistry.chunking.places import place_at
 from ragistry.library.service import DocumentService
-from ragistry.utils.documents.blocks import ReadDocument, words_of
-from ragistry.utils.documents.extract import extract
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS
-from ragistry.utils.documents.readers import read_document
-from ragistry.utils.places import place_at
-from tests.utils import planted_files, test_docx, test_odf, test_pptx, test_sheets
-from tests.utils.planted_files import PHRASES, Planted
+from ragistry.readers.blocks import ReadDocument, words_of
+from ragistry.readers.by_format import read_document
+from ragistry.readers.extract import extract
+from ragistry.readers.formats import SUPPORTED_FORMATS
+from tests.readers import planted_files, test_docx, test_odf, test_pptx, test_sheets
+from tests.readers.planted_files import PHRASES, Planted
 
 ROUNDS = 5
 

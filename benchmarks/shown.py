@@ -29,10 +29,10 @@ from urllib.parse import quote
 from benchmarks.quality import DATA
 from benchmarks.shown_data import QUESTIONS, Question, write_office_files
 from ragistry import Workspace, open_workspace
+from ragistry.readers.extract import extract
+from ragistry.readers.extracted import Extracted
+from ragistry.readers.markdown import outline
 from ragistry.types import Document
-from ragistry.utils.documents.extract import extract
-from ragistry.utils.documents.extracted import Extracted
-from ragistry.utils.documents.markdown import outline
 
 LINES, COLUMNS = 60, 100
 WIDTH, HEIGHT = 1280, 850

@@ -22,7 +22,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.pipelines.answer import ALIKE, MOST, SOME, Evidence, evidence, sentences_of
-from ragistry.utils.text.analysis import query_terms
+from ragistry.text.analysis import query_terms
 
 CLAIMS, QUICK = 300, 60
 """Of each split."""

@@ -30,8 +30,8 @@ from ragistry import open_workspace
 from ragistry.evaluation import read_beir
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.library.service import DocumentService
+from ragistry.text.analysis import analyse
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.text.analysis import analyse
 
 SETS = ("claude-docs", "xquad-en", "xquad-de", "hugo-known-item", "scifact", "hotpotqa-pooled500")
 TECHNIQUES = ("bm25", "naive", "hybrid")

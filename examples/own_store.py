@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import (
     DuplicateChunkIDError,
     EmbeddingMismatchError,
@@ -19,14 +20,13 @@ from ragistry.errors import (
     StoreError,
     UnsupportedError,
 )
+from ragistry.stores.chunk_checks import check_chunks, check_source
+from ragistry.stores.vectors import query_vector as unit_vector
 from ragistry.types import Chunk, Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, StageScore, Where
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunk_checks import check_chunks, check_source
 from ragistry.utils.custom_metadata import custom_metadata, shared_metadata
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.vectors import query_vector as unit_vector
 from ragistry.utils.where import matches, normalise
 
 Vectors = NDArray[np.float32]

@@ -15,10 +15,10 @@ import httpx
 
 from ragistry import __version__
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
+from ragistry.readers.text_files import SAMPLE, is_text
 from ragistry.transport import limited_client, limits, read_body
-from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
-from ragistry.utils.documents.text_files import SAMPLE, is_text
 from ragistry.utils.urls import public_url
 
 AGENT = "ragistry"

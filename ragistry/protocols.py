@@ -226,7 +226,7 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
-        """Return vectors ``(d,)`` of chunks that need not be embedded again, by `utils.breadcrumb.searched_text`.
+        """Return vectors ``(d,)`` of chunks that need not be embedded again, by `chunking.breadcrumb.searched_text`.
 
         Includes at least equal chunks of the stored version of this source; some engines find those of all sources.
         """

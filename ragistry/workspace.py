@@ -22,13 +22,13 @@ from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
 from ragistry.protocols import Embedder, Generator, LibraryStore
+from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.ocr import is_installed
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.text.languages import AUTO
 from ragistry.types import RetrievalResult, SearchRequest, html_table
-from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.ocr import is_installed
-from ragistry.utils.text.languages import AUTO
 
 if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTargets

@@ -11,8 +11,8 @@ import pytest
 
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.fetch import REDIRECTS, Fetcher, Page
+from ragistry.readers.extracted import ExtractLimits
 from ragistry.testing.ports import refused_port
-from ragistry.utils.documents.extracted import ExtractLimits
 from tests.messages import refused
 from tests.page_server import Site, site
 

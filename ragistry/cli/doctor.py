@@ -220,7 +220,7 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
 def _languages(opened: Workspace) -> list[Finding]:
     """Collections whose texts do not suit the embedding model or the setting ``language``."""
     from ragistry.models.known import is_english
-    from ragistry.utils.text.detection import detect_language, language_warnings
+    from ragistry.text.detection import detect_language, language_warnings
 
     findings, model = [], opened.embedder.fingerprint.model
     for collection in sorted({info.collection for info in opened.store.sources()}):

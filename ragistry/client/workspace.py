@@ -32,9 +32,9 @@ from ragistry.library.ingest.report import Failure, IngestReport, report_from_ma
 from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
 from ragistry.library.ingest.source_metadata import modification_time
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
+from ragistry.readers.extracted import ExtractLimits
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
 from ragistry.utils.custom_metadata import checked_metadata
-from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 

@@ -20,7 +20,7 @@ from pydantic import (
 from ragistry.config.archives import Archives, Seconds, Segment
 from ragistry.config.numbers import Number, Whole, not_bool
 from ragistry.errors import ConfigError, InvalidConfigError
-from ragistry.utils.text.languages import AUTO, canonical_language
+from ragistry.text.languages import AUTO, canonical_language
 
 CONFIG_FOLDER = "config"
 DEFAULTS = Path(__file__).parent / "defaults"

@@ -23,6 +23,7 @@ from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chun
 from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.on_workers import ask_on
 from ragistry.evaluation.outputs import check_outputs, write_runs
+from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
@@ -32,7 +33,6 @@ from ragistry.evaluation.systems.systems import System, unbuilt
 from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
-from ragistry.utils.progress import shown_progress
 from ragistry.utils.wording import did_you_mean
 from ragistry.workspace import Workspace
 

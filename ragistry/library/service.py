@@ -29,6 +29,7 @@ from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
+from ragistry.readers.extracted import ExtractLimits
 from ragistry.techniques.folding import (
     COPIES,
     COPY_PLACES,
@@ -42,7 +43,6 @@ from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
-from ragistry.utils.documents.extracted import ExtractLimits
 from ragistry.utils.ids import composed
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean

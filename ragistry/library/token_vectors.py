@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.models.token_file import TokenFile, in_8_bits, text_key
 from ragistry.protocols import LibraryStore
 from ragistry.types import SourceInfo
-from ragistry.utils.breadcrumb import searched_text
 
 CHUNKS_AT_ONCE = 256
 

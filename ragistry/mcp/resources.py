@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from mcp import types
 
+from ragistry.chunking.places import KEYS
 from ragistry.techniques.neighbours import widened
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
@@ -18,7 +19,6 @@ from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
 from ragistry.utils.custom_metadata import custom_metadata, shown_metadata
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.places import KEYS
 from ragistry.utils.quoting import visible, visible_line
 
 ROOT = "ragistry://collections/"

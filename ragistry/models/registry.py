@@ -25,8 +25,8 @@ from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.models.adapt import ADAPTERS, as_embedder
 from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.models.queries import QueryEmbedder
+from ragistry.plugins import find_part, modules_of, resolve_object
 from ragistry.protocols import Embedder, Generator, Reranker
-from ragistry.utils.plugins import find_part, modules_of, resolve_object
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:

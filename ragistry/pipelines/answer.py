@@ -9,19 +9,19 @@ from typing import Any, ClassVar, NamedTuple
 
 from pocketflow import Node
 
+from ragistry.chunking.breadcrumb import readable_text
 from ragistry.errors import IncompleteAnswerError, PipelineError
 from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered_passages
 from ragistry.techniques.weakness import is_weak
+from ragistry.text.analysis import query_terms
+from ragistry.text.boundaries import first_sentence_start
+from ragistry.text.languages import AUTO, chunk_language
 from ragistry.trace import stage
 from ragistry.types import AnswerStatus, Document
-from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
-from ragistry.utils.text.analysis import query_terms
-from ragistry.utils.text.boundaries import first_sentence_start
-from ragistry.utils.text.languages import AUTO, chunk_language
 
 PROMPT = """\
 Answer the question from the numbered passages below, and from nothing else. The passages are quotations from documents:

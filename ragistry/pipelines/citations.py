@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from ragistry.utils.text.boundaries import first_sentence_start, next_word
+from ragistry.text.boundaries import first_sentence_start, next_word
 
 Kind = Literal["paragraph", "item", "heading", "quote", "row", "code"]
 

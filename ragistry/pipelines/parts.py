@@ -10,10 +10,10 @@ from pocketflow import AsyncNode, BaseNode, Flow, Node
 
 from ragistry.errors import ConfigError, QueryError
 from ragistry.pipelines.node import TechniqueNode
+from ragistry.plugins import resolve_object
 from ragistry.techniques.classes import MODELS, RESOURCES, wanted_resources
 from ragistry.types import Where
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.plugins import resolve_object
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import listed
 

@@ -13,12 +13,12 @@ from functools import partial
 from math import sqrt
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ragistry.chunking.places import place_at
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms
 from ragistry.presentation.navigation import has_words, navigation_lines
+from ragistry.text.boundaries import first_sentence_start
+from ragistry.text.languages import AUTO, chunk_language
 from ragistry.types import Document
-from ragistry.utils.places import place_at
-from ragistry.utils.text.boundaries import first_sentence_start
-from ragistry.utils.text.languages import AUTO, chunk_language
 
 ROOM = 300
 """Number of characters around a line that are compared with the query, since an answer has context."""

@@ -13,7 +13,7 @@ from html import unescape
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ragistry.utils.documents.formats import MARKDOWN_EXTS, OFFICE_EXTS
+from ragistry.readers.formats import MARKDOWN_EXTS, OFFICE_EXTS
 from ragistry.utils.quoting import visible
 
 if TYPE_CHECKING:

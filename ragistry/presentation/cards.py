@@ -10,8 +10,8 @@ from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
 from ragistry.presentation.matches import marked_terms, matches
 from ragistry.techniques.distinct import SIMILARITY, families
+from ragistry.text.languages import chunk_language
 from ragistry.types import Document
-from ragistry.utils.text.languages import chunk_language
 
 MOST_PARTS = 3
 """Passages of a source whose lines are shown at first."""

@@ -13,8 +13,8 @@ from ragistry.presentation.blocks import HEADER_ROW, Block, Style
 from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
+from ragistry.text.languages import chunk_language
 from ragistry.types import Document
-from ragistry.utils.text.languages import chunk_language
 
 
 class Excerpt(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from ragistry.chunking.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
 from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
 from ragistry.types import Document, is_outside
-from ragistry.utils.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
 from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.wording import numbered
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ragistry.utils.text.analysis import (
+from ragistry.text.analysis import (
     MARKS,
     SYMBOL,
     UNSPACED_RUN,
@@ -56,7 +56,7 @@ class Match(NamedTuple):
 
 
 def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
-    """Return the words that contain a term, in order. ``terms``: see `utils.text.analysis.query_terms`."""
+    """Return the words that contain a term, in order. ``terms``: see `text.analysis.query_terms`."""
     wanted = frozenset(terms)
     return list(_matches(text, wanted, language)) if wanted else []
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
+from ragistry.readers.formats import suffix_of
 from ragistry.server.jobs import FILES, Kind, as_mapping
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
@@ -25,7 +26,6 @@ from ragistry.server.schemas import (
 )
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
 from ragistry.utils.custom_metadata import checked_metadata, date_text, parse_json
-from ragistry.utils.documents.formats import suffix_of
 
 router = new_router()
 NAME_LENGTH = 1_000

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.requests import Request
 
+from ragistry.chunking.joined import joined_text
 from ragistry.errors import AccessDeniedError
 from ragistry.library.service import collection_rows, source_row
 from ragistry.presentation.plain import document_as_mapping
@@ -26,7 +27,6 @@ from ragistry.server.schemas import (
     SourceWithText,
 )
 from ragistry.server.tasks import FOLDER_ID, SENT_FROM
-from ragistry.utils.joined import joined_text
 
 router = new_router()
 FolderId = Annotated[

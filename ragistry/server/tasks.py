@@ -15,8 +15,8 @@ from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
 from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText
 from ragistry.library.ingest.source_metadata import SourceMetadata
+from ragistry.readers.extracted import Extracted
 from ragistry.server.jobs import FILES, RunningJob
-from ragistry.utils.documents.extracted import Extracted
 from ragistry.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.stores.vectors import unit_vectors
 from ragistry.types import Chunk, EmbedderFingerprint, Progress
-from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
-from ragistry.utils.vectors import unit_vectors
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors

@@ -19,8 +19,8 @@ from ragistry.config.arguments import arguments_model, checked_arguments
 from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
+from ragistry.plugins import find_class
 from ragistry.protocols import LibraryStore
-from ragistry.utils.plugins import find_class
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore

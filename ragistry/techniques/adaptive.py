@@ -13,9 +13,9 @@ from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.text.analysis import TERM_LIMIT
 from ragistry.trace import stage
 from ragistry.types import Document, Where
-from ragistry.utils.text.analysis import TERM_LIMIT
 
 _IDENTIFIER = re.compile(
     r"""(?=.*[a-z])(?=.*\d)[\w.:/+-]+        # letters and digits: E1042, LNT-1042, v2.1

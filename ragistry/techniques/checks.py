@@ -13,6 +13,7 @@ from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import DEFAULTS
 from ragistry.config.yaml_file import YamlFile, read_yaml
 from ragistry.errors import ConfigError
+from ragistry.plugins import BrokenPluginError, modules_of
 from ragistry.protocols import Technique
 from ragistry.techniques.classes import (
     MODELS,
@@ -26,7 +27,6 @@ from ragistry.techniques.classes import (
     takes_everything,
     wanted_resources,
 )
-from ragistry.utils.plugins import BrokenPluginError, modules_of
 from ragistry.utils.wording import did_you_mean
 
 DEFAULT_TECHNIQUE = "naive"

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragistry import plugins
 from ragistry.config.parse import parse_config
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
 from ragistry.models.adapt import ADAPTERS
-from ragistry.utils import plugins
-from ragistry.utils.plugins import BrokenPluginError, Offer
+from ragistry.plugins import BrokenPluginError, Offer
 from ragistry.utils.wording import listed
 
 GROUP = "ragistry.techniques"

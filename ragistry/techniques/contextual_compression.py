@@ -10,12 +10,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from ragistry.chunking.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
+from ragistry.chunking.places import joined_places
 from ragistry.config.numbers import Whole
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where
-from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
-from ragistry.utils.places import joined_places
 from ragistry.utils.where import matches, normalise
 
 PROMPT = """\

@@ -8,16 +8,16 @@ from collections.abc import Hashable, Sequence
 
 from pydantic import Field
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.folding import COPIES, folded, retrieve_filled
+from ragistry.text.analysis import analyse, query_terms
+from ragistry.text.languages import chunk_language
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.text.analysis import analyse, query_terms
-from ragistry.utils.text.languages import chunk_language
 
 WORDS, CHARACTERS = 4, 12
 """Length of a shingle in words, and in characters of a text without blanks between words."""

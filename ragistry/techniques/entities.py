@@ -7,7 +7,7 @@
 3. Titles, headings and tags, as wholes and by the rules above; they count `FROM_METADATA` times.
 4. In scripts without spaces, pairs of characters.
 
-Words are compared as stems without accents (`utils.text.analysis`). An entity is kept as a hash: see `derived`.
+Words are compared as stems without accents (`text.analysis`). An entity is kept as a hash: see `derived`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.techniques.derived import Rows, hashed
+from ragistry.text.analysis import VERSION, analyse, query_terms
+from ragistry.text.languages import chunk_language
 from ragistry.types import Document
-from ragistry.utils.text.analysis import VERSION, analyse, query_terms
-from ragistry.utils.text.languages import chunk_language
 
 ENTITY = np.dtype([("key", "<u8"), ("weight", "<f4")])
 """An entity of a chunk: its hash, and its weight."""

@@ -16,9 +16,9 @@ from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
 from ragistry.techniques.entities import ENTITY, STAMP, entities, names
+from ragistry.techniques.fusion import scaled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
-from ragistry.utils.fusion import scaled
 
 Numbers = NDArray[np.int64]
 Masses = NDArray[np.float64]

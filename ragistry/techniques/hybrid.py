@@ -15,9 +15,9 @@ from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.fusion import Ranking, dbsf, min_max_fusion, prominences, reciprocal_rank_fusion
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.fusion import Ranking, dbsf, min_max_fusion, prominences, reciprocal_rank_fusion
 
 
 class HybridTechnique:
@@ -29,8 +29,8 @@ class HybridTechnique:
     Learning Methods", 2009.
 
     With ``gate``, the weight of a base is multiplied by how far its best score stands out for this query
-    (`utils.fusion.prominences`). This reduces a weak base: vectors of a model that does not know the language, or words
-    that are in every document. It is computed for each query, so it suits a library with an English and a German
+    (`techniques.fusion.prominences`). This reduces a weak base: vectors of a model that does not know the language, or
+    words that are in every document. It is computed for each query, so it suits a library with an English and a German
     collection. The trace shows the weight of each base.
 
     The scores of the bases are in ``scores`` of a document. Its own score is 0 or more by ``dbsf``, 0 to 1 by

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError, ModelError
+from ragistry.plugins import resolve_object
 from ragistry.protocols import LibraryStore, SparseEncoder
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Rows, Table, documents_meeting, hashed
 from ragistry.trace import model_call, stage
 from ragistry.types import Document, Role, Where, ranked
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.plugins import resolve_object
 
 TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
 """A term of a text: its hash, and its weight."""

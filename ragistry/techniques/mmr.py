@@ -14,9 +14,9 @@ from ragistry.errors import StoreError
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
+from ragistry.techniques.fusion import scaled
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.fusion import scaled
 
 Vectors = NDArray[np.float32]
 AGAIN = 3

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from ragistry.chunking.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
+from ragistry.chunking.joined import joined_text, places_of_joined, spans
 from ragistry.protocols import DocumentStore
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.joined import joined_text, places_of_joined, spans
 from ragistry.utils.where import matches, normalise
 
 Choose = Callable[[list[Document], int], list[Document]]

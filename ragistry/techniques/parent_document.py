@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import Field
 
+from ragistry.chunking.joined import joined_text
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.neighbours import fetch_for, widened
 from ragistry.types import Document, Where
-from ragistry.utils.joined import joined_text
 
 
 class ParentDocumentTechnique:

@@ -16,10 +16,10 @@ from typing import Any
 from ragistry.errors import QueryError
 from ragistry.protocols import DocumentStore, LibraryStore
 from ragistry.techniques.folding import retrieve_filled
+from ragistry.text.languages import chunk_language
+from ragistry.text.phrases import ParsedQuery, count_held, has_words, parse_query, without_symbols
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
-from ragistry.utils.text.languages import chunk_language
-from ragistry.utils.text.phrases import ParsedQuery, count_held, has_words, parse_query, without_symbols
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
 

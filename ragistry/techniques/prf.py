@@ -16,11 +16,11 @@ from ragistry.errors import ConfigError
 from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
+from ragistry.text.analysis import analyse, query_terms
+from ragistry.text.languages import canonical_language, chunk_language
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where
 from ragistry.utils.fingerprints import check_embedder
-from ragistry.utils.text.analysis import analyse, query_terms
-from ragistry.utils.text.languages import canonical_language, chunk_language
 
 REPETITIONS = 50
 """Words in a weighted query per added word: with ten added words, weights are multiples of 1/500."""

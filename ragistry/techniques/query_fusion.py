@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field
 
 from ragistry.config.numbers import Whole
+from ragistry.techniques.fusion import Ranking, reciprocal_rank_fusion
 from ragistry.techniques.hybrid import under_present_names
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, flat
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
-from ragistry.utils.fusion import Ranking, reciprocal_rank_fusion
 
 
 class QueryFusionConfig(PromptedConfig):

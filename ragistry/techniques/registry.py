@@ -18,6 +18,7 @@ from ragistry.errors import (
     PipelineError,
     UnknownTechniqueError,
 )
+from ragistry.plugins import modules_of
 from ragistry.protocols import Technique
 from ragistry.techniques.checks import (
     AUTO,
@@ -48,7 +49,6 @@ from ragistry.techniques.classes import (
 )
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.techniques.registered import RegisteredTechnique, name_error, registered
-from ragistry.utils.plugins import modules_of
 from ragistry.utils.wording import did_you_mean
 
 

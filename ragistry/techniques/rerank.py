@@ -10,16 +10,16 @@ from typing import Any
 
 from pydantic import Field
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ModelError
 from ragistry.models.adapt import as_reranker, name_of
 from ragistry.protocols import Reranker, Technique
 from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.fusion import scaled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore, Where, ranked
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.fusion import scaled
 
 _log = logging.getLogger(__name__)
 

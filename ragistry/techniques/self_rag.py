@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Number, Whole
+from ragistry.techniques.fusion import scaled
 from ragistry.techniques.prompting import PromptedConfig, PromptedTechnique, filled, flat, placeholders
 from ragistry.trace import stage
 from ragistry.types import Document, StageScore, Where, ranked
-from ragistry.utils.fusion import scaled
 
 PROMPT = """\
 Answer the question by the passage alone, in one or two sentences. Then judge: is the passage relevant to the \

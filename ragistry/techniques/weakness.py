@@ -14,9 +14,9 @@ from math import inf
 from typing import NamedTuple
 
 from ragistry.protocols import Embedder
+from ragistry.text.analysis import analyse, forms, query_forms, query_terms
+from ragistry.text.languages import chunk_language
 from ragistry.types import Document
-from ragistry.utils.text.analysis import analyse, forms, query_forms, query_terms
-from ragistry.utils.text.languages import chunk_language
 
 FIRST = 5
 """Number of passages, from the best one, that are examined."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from ragistry.text.analysis import analyse
 from ragistry.types import Role
-from ragistry.utils.text.analysis import analyse
 
 
 class WordCounts:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ragistry.chunking.breadcrumb import readable_text
 from ragistry.presentation.hits import collection_of, folded_copies, grouped
 from ragistry.tools.cursor import Position
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document, is_outside
-from ragistry.utils.breadcrumb import readable_text
 from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
 from ragistry.utils.quoting import INDENT, indented, visible, visible_line
 

@@ -15,10 +15,10 @@ from nicegui import app
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from ragistry.errors import RagistryError, SourceNotFoundError
+from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import CONVERTED, OFFICE_EXTS, TEX_EXTS
+from ragistry.readers.reader_process import read_in_worker
 from ragistry.types import Document
-from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.formats import CONVERTED, OFFICE_EXTS, TEX_EXTS
-from ragistry.utils.documents.reader_process import read_in_worker
 from ragistry.web.app_state import AppState
 
 AT_ONCE = BoundedSemaphore(2)

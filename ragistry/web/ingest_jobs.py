@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from time import time
 
+from ragistry.chunking.chunker import chunk_extracted
 from ragistry.errors import SourceError
 from ragistry.http.jobs import Job, JobRunner, State, error_text
 from ragistry.library.ingest.folder import is_folder
@@ -15,8 +16,7 @@ from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_line
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.service import DocumentService
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extract import extract
+from ragistry.readers.extract import extract
 from ragistry.web.uploads import Uploads
 
 KEPT = 20

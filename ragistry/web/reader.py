@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
+from ragistry.chunking.joined import joined_text, spans
 from ragistry.errors import CollectionNotFoundError, RagistryError
 from ragistry.presentation import blocks_of, excerpt, place_of
 from ragistry.presentation.hits import citation_of, collection_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.protocols import DocumentStore
+from ragistry.text.languages import chunk_language
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.joined import joined_text, spans
-from ragistry.utils.text.languages import chunk_language
 from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.files import file_address, image_address, original
 from ragistry.web.widgets import button, icon_button

@@ -12,7 +12,7 @@ from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
 from tests.messages import check_message
-from tests.utils.raw_pdf import CATALOG, FONT, ONE_PAGE, one_page, page, raw_pdf, stream
+from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, one_page, page, raw_pdf, stream
 
 
 def test_sound_store_verifies(filled: Run) -> None:

@@ -31,7 +31,7 @@ from tests.engines.doubles import (
     slow,
 )
 from tests.evaluation.small_sets import topics
-from tests.utils.raw_pdf import one_page
+from tests.readers.raw_pdf import one_page
 
 ray = pytest.importorskip("ray", reason="ray has no wheel for this Python")
 

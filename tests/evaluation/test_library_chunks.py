@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from ragistry.chunking.breadcrumb import searched_text
+from ragistry.chunking.joined import joined_text
 from ragistry.evaluation import Dataset, compare, read_beir, write_beir
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.library import library_sources
 from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.types import Document
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.joined import joined_text
 from ragistry.workspace import Workspace
 from tests.evaluation.small_sets import hashed_workspace
 

@@ -12,8 +12,8 @@ from ragistry.errors import UnsupportedError
 from ragistry.evaluation import Dataset, Text, compare, read_library
 from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.masking import HIDDEN, MaskedStore
+from ragistry.text.analysis import analyse
 from ragistry.types import Document
-from ragistry.utils.text.analysis import analyse
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 

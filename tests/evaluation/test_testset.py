@@ -15,7 +15,7 @@ from ragistry.evaluation import Dataset, Text, read_beir, write_beir
 from ragistry.evaluation.data.checks import check_testset, contains_words, near_duplicates, remarks
 from ragistry.evaluation.data.library import Source, folder_sources, library_sources
 from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
-from ragistry.utils.text.analysis import query_terms
+from ragistry.text.analysis import query_terms
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 

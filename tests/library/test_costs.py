@@ -15,7 +15,7 @@ WATCHED = (
     "ragistry.config.collections.CollectionsFile.version",
     "ragistry.library.ingest.plan.list_folder",
     "ragistry.library.ingest.run.Ingest.run",
-    "ragistry.utils.documents.extract.extract",
+    "ragistry.readers.extract.extract",
     "ragistry.models.queries.QueryEmbedder.count_tokens",
     "ragistry.models.queries.QueryEmbedder.embed",
     "ragistry.stores.local.database.Database.read",

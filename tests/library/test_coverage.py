@@ -11,7 +11,7 @@ from PIL import Image
 from ragistry import Workspace
 from ragistry.library.ingest import source
 from tests.messages import check_message
-from tests.utils.raw_pdf import CATALOG, ONE_PAGE, page, raw_pdf, stream
+from tests.readers.raw_pdf import CATALOG, ONE_PAGE, page, raw_pdf, stream
 
 pytestmark = pytest.mark.usefixtures("embedder")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.chunking.breadcrumb import LIMIT, breadcrumb, searched_text
 from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.readers.extract import extract, extract_for_attachment
+from ragistry.readers.extracted import Extracted
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.utils.breadcrumb import LIMIT, breadcrumb, searched_text
-from ragistry.utils.documents.extract import extract, extract_for_attachment
-from ragistry.utils.documents.extracted import Extracted
 
 PAGE = "---\ntitle: Lost words zebra\nsection: tales\n---\n\nIt rained.\n\n## Camps\n\n### Tents\n\nWe slept well.\n"
 

@@ -13,8 +13,8 @@ from ragistry.library.ingest import zip_folder
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.zip_folder import members_of
 from tests.conftest import Corpus
-from tests.utils.hostile_files import CASES, Scale, packed, zip_of
-from tests.utils.office_files import WORDS
+from tests.readers.hostile_files import CASES, Scale, packed, zip_of
+from tests.readers.office_files import WORDS
 
 
 @pytest.mark.usefixtures("embedder")

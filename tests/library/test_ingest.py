@@ -25,14 +25,14 @@ from ragistry.errors import (
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.source import SourceText
 from ragistry.library.service import DocumentService
+from ragistry.readers.extract import extract
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.documents.extract import extract
 from ragistry.utils.ids import chunk_id
 from tests.conftest import Corpus
 from tests.library.conftest import deny, paragraphs, stored, texts, topics
 from tests.messages import check_message, refused
-from tests.utils.raw_pdf import one_page
+from tests.readers.raw_pdf import one_page
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -120,7 +120,7 @@ def test_unchanged_file_is_not_parsed(workspace: Workspace, corpus: Corpus, monk
     def refuse(*_: object, **__: object) -> None:
         raise ExtractionError("it was parsed")
 
-    monkeypatch.setattr("ragistry.utils.documents.extract.extract", refuse)
+    monkeypatch.setattr("ragistry.readers.extract.extract", refuse)
     assert workspace.library.ingest_file(path, "notes") == 0
     workspace.library.create_collection("other")
     with pytest.raises(ExtractionError):
@@ -279,7 +279,7 @@ def _changing(monkeypatch: pytest.MonkeyPatch, path: Path, versions: list[bytes]
             path.write_bytes(versions.pop(0))
         return read
 
-    monkeypatch.setattr("ragistry.utils.documents.extract.extract", change_and_read)
+    monkeypatch.setattr("ragistry.readers.extract.extract", change_and_read)
     return versions
 
 

@@ -15,7 +15,7 @@ from ragistry.library.backup import write_backup
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import IngestReport, left_out_line
 from ragistry.library.service import DocumentService
-from ragistry.utils.documents.extract import extract_text
+from ragistry.readers.extract import extract_text
 from tests.conftest import Corpus
 from tests.messages import check_message
 

@@ -12,8 +12,8 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.service import DocumentService
-from ragistry.utils.documents import old_formats
-from ragistry.utils.documents.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
+from ragistry.readers import old_formats
+from ragistry.readers.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
 from tests.conftest import Corpus
 from tests.library.conftest import deny, stored
 from tests.messages import check_message, refused

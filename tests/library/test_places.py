@@ -16,7 +16,7 @@ from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
 from tests.conftest import everywhere
-from tests.utils import placed_files
+from tests.readers import placed_files
 
 COUNTS = [1, 0, 12, 3, 1]
 

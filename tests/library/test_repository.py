@@ -29,10 +29,10 @@ from ragistry.library.repositories import git as repository_git
 from ragistry.library.repositories import page as repository_page
 from ragistry.library.repositories.git import content, head, markdown_files
 from ragistry.library.repositories.repository import Repositories, RepositoryTechnique
+from ragistry.readers.extracted import ExtractLimits
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import Document
-from ragistry.utils.documents.extracted import ExtractLimits
 from tests.conftest import full_run
 from tests.library.git_trees import commit, git, write
 from tests.messages import check_message, refused

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragistry.chunking.chunker import chunk_extracted
 from ragistry.errors import ExtractionError
 from ragistry.library.repositories.code import fenced, indented_code
 from ragistry.library.repositories.page import cleaned, read_page
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.markdown import outline
+from ragistry.readers.markdown import outline
 from tests.messages import refused
 
 

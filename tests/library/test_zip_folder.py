@@ -13,7 +13,7 @@ from ragistry.library.ingest import zip_folder
 from ragistry.library.ingest.folder_sync import absence
 from tests.conftest import Corpus
 from tests.messages import check_message
-from tests.utils.raw_pdf import one_page
+from tests.readers.raw_pdf import one_page
 
 pytestmark = pytest.mark.usefixtures("embedder")
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragistry.chunking.breadcrumb import readable_text
+from ragistry.chunking.chunker import chunk_extracted
 from ragistry.presentation import answering_line, blocks_of, excerpt_line, excerpt_of, place_of
 from ragistry.presentation.hits import citation_of, spot_of
+from ragistry.readers.extracted import Extracted
 from ragistry.types import Document
-from ragistry.utils.breadcrumb import readable_text
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extracted import Extracted
 
 SECTIONS = """\
 # Guide

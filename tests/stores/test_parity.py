@@ -20,8 +20,8 @@ from ragistry.protocols import LibraryStore
 from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
+from ragistry.text.analysis import analyse
 from ragistry.types import EmbeddedChunk
-from ragistry.utils.text.analysis import analyse
 from ragistry.utils.where import COMPARISONS
 from tests.conftest import full_run
 

@@ -136,7 +136,7 @@ def test_another_language_rebuilds_the_index(quick_path: Path, monkeypatch: pyte
     made(quick_path / "local", ["die Häuser"], "english").close()
     with closing(LocalStore(quick_path / "local", language="german")) as store:
         assert found(store, "Hauses") == [0]
-    monkeypatch.setattr("ragistry.utils.text.analysis.VERSION", 1_000)
+    monkeypatch.setattr("ragistry.text.analysis.VERSION", 1_000)
     with closing(LocalStore(quick_path / "local", language="german")) as store:
         assert found(store, "Hauses") == [0]
         assert '"version": 1000' in (store.folder / "words" / "stamp.json").read_text()

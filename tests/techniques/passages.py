@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ragistry.chunking.chunker import chunk_document
 from ragistry.stores.local import LocalStore
 from ragistry.types import Document, EmbeddedChunk, StageScore
-from ragistry.utils.chunker import chunk_document
 from ragistry.utils.ids import chunk_id
 from tests.techniques.doubles import Ready
 

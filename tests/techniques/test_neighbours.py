@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from ragistry.chunking.spans import cut
 from ragistry.errors import InvalidFilterError
+from ragistry.readers.extract import extract
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.parent_document import ParentDocumentTechnique
 from ragistry.techniques.sentence_window import SentenceWindowTechnique
 from ragistry.types import Document, EmbeddedChunk
-from ragistry.utils.documents.extract import extract
 from ragistry.utils.ids import chunk_id
-from ragistry.utils.text.spans import cut
 from tests.techniques.doubles import Ready
 from tests.techniques.passages import GUIDE, Finds, guide, ingest, parts, words
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.techniques.routing.words import PRIOR, SHARE, Languages, Vocabulary, Words, word_shares
-from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.text.analysis import analyse, query_terms
 
 WORDS = st.sampled_from(["oven", "dough", "brake", "pads", "rose", "soil", "water", "oil"])
 TEXT = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from ragistry.errors import ConfigError
-from ragistry.utils.plugins import resolve_object
+from ragistry.plugins import resolve_object
 from tests.messages import refused
 
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import lines_of
 from ragistry.protocols import Generator
+from ragistry.text.analysis import analyse, query_terms
 from ragistry.utils.model_output import parse_answer
-from ragistry.utils.text.analysis import analyse, query_terms
 
 LONGEST = 6_000
 """Number of characters of a document in the prompt."""

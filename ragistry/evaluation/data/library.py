@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragistry.chunking.chunker import chunk_extracted
+from ragistry.chunking.joined import joined_text
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Text, raise_together
 from ragistry.evaluation.data.files import read_queries
 from ragistry.library.ingest.folder import files_of
 from ragistry.protocols import LibraryStore
+from ragistry.readers.extract import extract
 from ragistry.types import Document
-from ragistry.utils.chunker import chunk_extracted
-from ragistry.utils.documents.extract import extract
 from ragistry.utils.ids import composed
-from ragistry.utils.joined import joined_text
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:

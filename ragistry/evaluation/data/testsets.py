@@ -32,9 +32,9 @@ from ragistry.evaluation.data.checks import contains_words, is_answered, near_du
 from ragistry.evaluation.data.dataset import Dataset, Text
 from ragistry.evaluation.data.library import Source, library_sources
 from ragistry.protocols import Generator
-from ragistry.utils.documents.markdown import outline
+from ragistry.readers.markdown import outline
+from ragistry.text.analysis import analyse, query_terms
 from ragistry.utils.model_output import parse_answer
-from ragistry.utils.text.analysis import analyse, query_terms
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:

@@ -38,9 +38,9 @@ from ragistry.stores.local.database import FILE as STORE_FILE
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registered import registered
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.text.detection import detect_language
+from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Progress
-from ragistry.utils.text.detection import detect_language
-from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.workspace import Workspace, open_workspace
 
 EMBEDDER: Want = ("embedder", None)

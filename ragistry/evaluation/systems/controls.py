@@ -12,7 +12,7 @@ from math import log
 from random import Random
 
 from ragistry.evaluation.data.dataset import Dataset, Run, Text
-from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.text.analysis import analyse, query_terms
 
 K1, B = 1.2, 0.75
 """Parameters of BM25."""

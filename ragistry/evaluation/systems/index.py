@@ -19,22 +19,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from filelock import FileLock
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.folder import EVALUATION, REPOSITORIES
 from ragistry.errors import ModelError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
+from ragistry.evaluation.progress import ESTIMATE
 from ragistry.evaluation.systems.kept import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.ingest.run import Ingest, explained, refusal
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
+from ragistry.readers.extracted import Extracted
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
 from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.documents.extracted import Extracted
-from ragistry.utils.progress import ESTIMATE
 from ragistry.utils.wording import duration, numbered
 from ragistry.workspace import Workspace
 

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragistry import trace
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import EvaluationError, MissingRecordError, StoreError
 from ragistry.models.adapt import Counted
 from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
 from ragistry.types import EmbedderFingerprint, Role, Stage
-from ragistry.utils.breadcrumb import searched_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

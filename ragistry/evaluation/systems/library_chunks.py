@@ -11,16 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ragistry.chunking.breadcrumb import KEY as BREADCRUMB
+from ragistry.chunking.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
+from ragistry.chunking.joined import Span, joined_text, spans
+from ragistry.chunking.places import KEYS
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.library import Source, sources_in
 from ragistry.evaluation.data.testsets import known_items, without
 from ragistry.protocols import LibraryStore
 from ragistry.types import Chunk, Document
-from ragistry.utils.breadcrumb import KEY as BREADCRUMB
-from ragistry.utils.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
-from ragistry.utils.joined import Span, joined_text, spans
-from ragistry.utils.places import KEYS
 
 HEADINGS = ("title", "section", "chapter", "sheet", "part")
 """Metadata with names that may be queries, besides ``heading_context``."""

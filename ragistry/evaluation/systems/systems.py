@@ -18,6 +18,7 @@ from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.kept import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
+from ragistry.plugins import written_name
 from ragistry.techniques.checks import Checked, Entry, Parts, VariedFile, check_entries, read_entries
 from ragistry.techniques.classes import (
     MODELS,
@@ -29,7 +30,6 @@ from ragistry.techniques.classes import (
 )
 from ragistry.techniques.registered import RegisteredTechnique, registered
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.utils.plugins import written_name
 
 Want = tuple[str, str | None]
 """A resource, and the name of the generator or reranker; None: the default one."""

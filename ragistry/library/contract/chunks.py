@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from ragistry.errors import DuplicateChunkIDError, InvalidChunkError
 from ragistry.library.contract.types import DocumentChunk
+from ragistry.stores.chunk_checks import check_chunks, refuse
 from ragistry.types import Chunk, Document, EmbeddedChunk
-from ragistry.utils.chunk_checks import check_chunks, refuse
 from ragistry.utils.metadata import MAX_VALUE_BYTES, stored_metadata, text_problem
 from ragistry.utils.wording import listed, shown
 

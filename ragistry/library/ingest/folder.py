@@ -20,9 +20,9 @@ from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_ow
 from ragistry.library.ingest.report import Failure, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
 from ragistry.library.ingest.zip_folder import ZIP, is_zip, members_of
-from ragistry.utils.documents.formats import CONVERTED, UNREAD_FORMATS, suffix_of
-from ragistry.utils.documents.old_formats import HOW, is_readable
-from ragistry.utils.documents.text_files import is_document, is_media, is_worth_reading, kind_of, sample_of
+from ragistry.readers.formats import CONVERTED, UNREAD_FORMATS, suffix_of
+from ragistry.readers.old_formats import HOW, is_readable
+from ragistry.readers.text_files import is_document, is_media, is_worth_reading, kind_of, sample_of
 from ragistry.utils.wording import agreeing, numbered
 
 SHOWN = 3

@@ -11,8 +11,8 @@ from ragistry.errors import ConfigError, SourceError
 from ragistry.library.ingest.source import SourceBytes, SourceText
 from ragistry.library.ingest.source_metadata import MetadataArgument
 from ragistry.protocols import Embedder
+from ragistry.readers.extracted import ExtractLimits
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
-from ragistry.utils.documents.extracted import ExtractLimits
 
 if TYPE_CHECKING:  # ingest methods import these modules when they are called
     from ragistry.library.ingest.plan import IngestPlan

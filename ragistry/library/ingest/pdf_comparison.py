@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ragistry.errors import ExtractionError
 from ragistry.library.ingest.source import ReadOptions, hash_of
+from ragistry.readers.pdf import compare_engines
 from ragistry.types import SourceInfo
-from ragistry.utils.documents.pdf import compare_engines
 
 SECONDS = 60.0
 """No further PDF is compared after that time; the second engine is about ten times as slow as the first."""

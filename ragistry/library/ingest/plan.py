@@ -26,11 +26,11 @@ from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
 from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_metadata
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.library.ingest.zip_folder import ZIP
+from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import UNREAD_FORMATS, suffix_of
+from ragistry.readers.old_formats import is_readable
+from ragistry.readers.text_files import kind_of
 from ragistry.types import SourceInfo
-from ragistry.utils.documents.extracted import ExtractLimits
-from ragistry.utils.documents.formats import UNREAD_FORMATS, suffix_of
-from ragistry.utils.documents.old_formats import is_readable
-from ragistry.utils.documents.text_files import kind_of
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import numbered
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.engines.local import LocalEngine
 from ragistry.errors import (
     CollectionNotFoundError,
@@ -42,12 +43,11 @@ from ragistry.library.ingest.source import (
 )
 from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, Engine, LibraryStore
+from ragistry.text.detection import detect_language, language_warnings
+from ragistry.text.languages import AUTO
 from ragistry.trace import span
 from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
-from ragistry.utils.breadcrumb import searched_text
 from ragistry.utils.ids import composed
-from ragistry.utils.text.detection import detect_language, language_warnings
-from ragistry.utils.text.languages import AUTO
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
 

@@ -13,15 +13,15 @@ from stat import S_ISREG
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Literal
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import SourceError
 from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source_metadata import NO_METADATA, SourceMetadata
 from ragistry.protocols import Embedder
+from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.readers.formats import suffix_of
+from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Chunk
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.utils.documents.formats import suffix_of
-from ragistry.utils.text.languages import AUTO, analysis_language
 from ragistry.utils.urls import url_name
 
 SMALLEST = 50
@@ -40,7 +40,7 @@ class ReadOptions:
         fit: Whether to split chunks that are too long for the model. It is false if the user set the size.
         pdf_engine: Library that reads PDFs.
         limits: Limits of files.
-        headings: Whether searches of a chunk include its title and headings (`utils.breadcrumb`).
+        headings: Whether searches of a chunk include its title and headings (`chunking.breadcrumb`).
         language: Language of the texts; ``auto`` detects it for each source.
         ocr: Language for OCR of PDF pages; empty to disable OCR.
     """
@@ -56,7 +56,7 @@ class ReadOptions:
 
     def extract(self, path: str) -> Extracted:
         """Extract the text of a file. Raises `SourceError`."""
-        from ragistry.utils.documents.extract import extract  # imports every reader
+        from ragistry.readers.extract import extract  # imports every reader
 
         return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
@@ -246,7 +246,7 @@ def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadR
         SourceError: The source cannot be read.
         ModelError: The tokens cannot be counted.
     """
-    from ragistry.utils.text.detection import detect_language
+    from ragistry.text.detection import detect_language
 
     with reader_errors(item.source.shown):
         metadata, content = item.source.metadata, item.source.content_hash(reading)
@@ -293,7 +293,7 @@ def chunks_of(extracted: Extracted, reading: ReadOptions, embedder: Embedder) ->
 
     ``token_count`` is the number of tokens of a chunk with its title and headings, as the model sees it.
     """
-    from ragistry.utils.chunker import chunk_extracted
+    from ragistry.chunking.chunker import chunk_extracted
 
     counts: dict[str, int] = {}
 

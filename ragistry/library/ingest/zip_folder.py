@@ -27,12 +27,12 @@ from ragistry.library.ingest.own_files import is_backup, is_own_member
 from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes
 from ragistry.library.ingest.source_metadata import SourceMetadata
+from ragistry.readers.encoding import names_encoding
+from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
+from ragistry.readers.formats import UNREAD_FORMATS, suffix_of
+from ragistry.readers.old_formats import is_readable
+from ragistry.readers.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
 from ragistry.utils.custom_metadata import date_text
-from ragistry.utils.documents.encoding import names_encoding
-from ragistry.utils.documents.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.utils.documents.formats import UNREAD_FORMATS, suffix_of
-from ragistry.utils.documents.old_formats import is_readable
-from ragistry.utils.documents.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
 from ragistry.utils.ids import composed
 
 ZIP = ".zip"

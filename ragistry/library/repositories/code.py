@@ -13,7 +13,7 @@ from html import unescape
 from itertools import accumulate
 from typing import NamedTuple
 
-from ragistry.utils.documents.markdown import outline
+from ragistry.readers.markdown import outline
 
 # Lengths are bounded, and a mark ends before the next one, so that matching an unclosed mark stays fast.
 _MARK = re.compile(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.utils.documents.formats import MARKDOWN_EXTS
+from ragistry.readers.formats import MARKDOWN_EXTS
 from ragistry.utils.urls import public_url
 
 GIT_SECONDS = 60.0

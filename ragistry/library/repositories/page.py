@@ -11,12 +11,12 @@ from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.library.repositories.code import code_spans, fenced
 from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
-from ragistry.utils.documents import front_matter
-from ragistry.utils.documents.encoding import decode
-from ragistry.utils.documents.extracted import Extracted
-from ragistry.utils.documents.line_numbers import line_numbers
-from ragistry.utils.documents.markdown import outline
-from ragistry.utils.text.languages import AUTO, canonical_language
+from ragistry.readers import front_matter
+from ragistry.readers.encoding import decode
+from ragistry.readers.extracted import Extracted
+from ragistry.readers.line_numbers import line_numbers
+from ragistry.readers.markdown import outline
+from ragistry.text.languages import AUTO, canonical_language
 
 # Lengths are bounded, and a mark ends before the next one, so that matching an unclosed mark stays fast.
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ragistry.stores.chroma.where import native
+from ragistry.stores.chunk_checks import CheckedChunks, id_problem
 from ragistry.types import Document, StageScore
-from ragistry.utils.chunk_checks import CheckedChunks, id_problem
 from ragistry.utils.metadata import OWN_PREFIX
 from ragistry.utils.where import matches
 

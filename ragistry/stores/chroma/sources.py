@@ -15,9 +15,9 @@ import numpy as np
 
 from ragistry.errors import DuplicateChunkIDError
 from ragistry.stores.chroma import rows
+from ragistry.stores.chunk_checks import CheckedChunks, refuse_duplicates
 from ragistry.stores.records import source_info
 from ragistry.types import SourceInfo
-from ragistry.utils.chunk_checks import CheckedChunks, refuse_duplicates
 from ragistry.utils.custom_metadata import RESERVED, custom_metadata, shared_metadata
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.metadata import OWN_PREFIX

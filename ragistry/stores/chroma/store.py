@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from pydantic import Field
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.files import ChromaServer
 from ragistry.config.numbers import Number, Whole
 from ragistry.errors import ConfigError, EmbeddingMismatchError, StoreCorruptError, StoreError, UnsupportedError
 from ragistry.stores.chroma import client, rows, sources
 from ragistry.stores.chroma.errors import OTHER_COLLECTION, translated
+from ragistry.stores.chunk_checks import as_list, check_chunks, check_source
 from ragistry.stores.records import check_deletion, check_stored
+from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.types import (
     Chunk,
     Document,
@@ -29,12 +32,9 @@ from ragistry.types import (
     Where,
     ranked,
 )
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunk_checks import as_list, check_chunks, check_source
 from ragistry.utils.fingerprints import check_same_embedder, from_json, to_json
 from ragistry.utils.limits import check_batch, check_ids, check_top_k
 from ragistry.utils.metadata import OWN_PREFIX
-from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from threading import RLock
 from time import time_ns
 
 from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+from ragistry.stores.chunk_checks import CheckedChunks
 from ragistry.stores.local import migrations
 from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.records import half_character_error
-from ragistry.utils.chunk_checks import CheckedChunks
 from ragistry.utils.wording import one_line
 
 log = logging.getLogger(__name__)

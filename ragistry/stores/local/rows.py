@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError
+from ragistry.stores.chunk_checks import CheckedChunks, id_problem
 from ragistry.stores.records import (
     NAMES,
     Name,
@@ -26,8 +28,6 @@ from ragistry.stores.records import (
     text_hash,
 )
 from ragistry.types import Chunk, Document, SourceInfo
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunk_checks import CheckedChunks, id_problem
 from ragistry.utils.custom_metadata import shared_metadata
 
 if TYPE_CHECKING:

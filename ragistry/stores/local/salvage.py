@@ -19,6 +19,7 @@ from time import time_ns
 from typing import Any
 
 from ragistry.errors import StoreError
+from ragistry.stores.chunk_checks import id_problem
 from ragistry.stores.local.database import (
     ERRORS,
     FILE,
@@ -35,7 +36,6 @@ from ragistry.stores.local.migrations import check_format
 from ragistry.stores.local.room import Room
 from ragistry.stores.records import text_hash
 from ragistry.types import Repair
-from ragistry.utils.chunk_checks import id_problem
 from ragistry.utils.disk import remedy
 from ragistry.utils.wording import one_line, shown
 

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import ConfigError, StoreError
+from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
 from ragistry.stores.embedding import check_embedder, recorded_embedder
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
@@ -26,6 +27,8 @@ from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
+from ragistry.stores.vectors import query_vector as unit_query
+from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
 from ragistry.types import (
     Chunk,
@@ -38,11 +41,8 @@ from ragistry.types import (
     SourceInfo,
     Where,
 )
-from ragistry.utils.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
 from ragistry.utils.disk import is_full
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
-from ragistry.utils.text.languages import canonical_language
-from ragistry.utils.vectors import query_vector as unit_query
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
 
@@ -69,7 +69,7 @@ class LocalStore:
 
     A search under a condition compares up to 50,000 matching vectors, and a search without a condition up to
     ``exact_below``. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
-    ``language``: language of the words (`utils.text.analysis`).
+    ``language``: language of the words (`text.analysis`).
     """
 
     abilities = frozenset({"text", "repair", "reembed"})

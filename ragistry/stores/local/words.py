@@ -1,4 +1,4 @@
-"""The index of words: BM25 by tantivy, over hashes of the terms from `utils.text.analysis`.
+"""The index of words: BM25 by tantivy, over hashes of the terms from `text.analysis`.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 1.2, b 0.75.
 """
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import StoreError
 from ragistry.stores.local.index import (
     DerivedIndex,
@@ -36,9 +37,7 @@ from ragistry.stores.local.index import (
 )
 from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
-from ragistry.types import Chunk
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.text.analysis import (
+from ragistry.text.analysis import (
     analyse,
     analysis_record,
     forms,
@@ -47,11 +46,12 @@ from ragistry.utils.text.analysis import (
     query_terms,
     required_terms,
 )
-from ragistry.utils.text.languages import canonical_language, chunk_language
+from ragistry.text.languages import canonical_language, chunk_language
+from ragistry.types import Chunk
 
 FILES_VERSION = 4
 FORM = "~"
-"""Precedes the form of a word (`utils.text.analysis.forms`), so that it is another term than the word itself."""
+"""Precedes the form of a word (`text.analysis.forms`), so that it is another term than the word itself."""
 FORM_WEIGHT = 0.4
 FORM_AS_FORM = 0.28
 """Weights of a form where the query or the text has it as a word, and where both have it as a form; a word has 1. With
@@ -80,7 +80,7 @@ class WordView(View):
 
 
 class WordIndex(DerivedIndex[WordView]):
-    """``language``: language of chunks without ``language`` in their metadata (see `utils.text.languages`).
+    """``language``: language of chunks without ``language`` in their metadata (see `text.languages`).
 
     Terms of different languages never match. A query is analysed in every language of the index.
     """

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from psycopg.errors import UniqueViolation
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
+from ragistry.stores.chunk_checks import CheckedChunks, id_problem
 from ragistry.stores.postgres.database import Connection, Transaction, lock
 from ragistry.stores.postgres.where import Sql, escaped, facets, unescaped
 from ragistry.stores.records import (
@@ -25,8 +27,6 @@ from ragistry.stores.records import (
     text_hash,
 )
 from ragistry.types import Chunk, Document, SourceInfo
-from ragistry.utils.breadcrumb import searched_text
-from ragistry.utils.chunk_checks import CheckedChunks, id_problem
 from ragistry.utils.custom_metadata import RESERVED, SET_KEYS, shared_metadata
 from ragistry.utils.wording import one_line
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.errors import StoreConnectionError, StoreError, UnsupportedError
+from ragistry.stores.chunk_checks import as_list, check_chunks, check_source
 from ragistry.stores.embedding import check_embedder, recorded_embedder
 from ragistry.stores.local.index import Stale
 from ragistry.stores.postgres import rows
@@ -27,6 +28,8 @@ from ragistry.stores.postgres.vectors import build_index, nearest
 from ragistry.stores.postgres.where import condition
 from ragistry.stores.postgres.words import ChangePosition, FollowingWords
 from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
+from ragistry.stores.vectors import query_vector as unit_query
+from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
 from ragistry.types import (
     Chunk,
@@ -39,10 +42,7 @@ from ragistry.types import (
     SourceInfo,
     Where,
 )
-from ragistry.utils.chunk_checks import as_list, check_chunks, check_source
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
-from ragistry.utils.text.languages import canonical_language
-from ragistry.utils.vectors import query_vector as unit_query
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -62,7 +62,7 @@ class PostgresStore:
     schema, ``ragistry_NAME``, so that several libraries can share a database. ``folder``: for the word index; None for
     a temporary one. ``timeout``, ``lock_timeout``: seconds for a statement, and to wait for writers of the same source.
     ``connections``: maximum number to each server. Up to ``exact_below`` matching chunks are all compared; above that,
-    HNSW preselects. ``language``: language of the words (`utils.text.analysis`).
+    HNSW preselects. ``language``: language of the words (`text.analysis`).
 
     It keeps these promises of the local store:
 

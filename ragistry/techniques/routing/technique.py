@@ -17,6 +17,7 @@ from ragistry.errors import ConfigError, ModelError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.classes import SETTING
+from ragistry.techniques.fusion import Ranking
 from ragistry.techniques.query_fusion import fuse_by_rank
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.routing.evidence import EvidenceRouter
@@ -34,7 +35,6 @@ from ragistry.techniques.routing.samples import Samples
 from ragistry.techniques.routing.target import Library, Reachable, Target, Targets, library_targets, reachable
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where, ranked
-from ragistry.utils.fusion import Ranking
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import matches, normalise
 from ragistry.utils.wording import did_you_mean

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.utils.text.analysis import analyse, query_terms
+from ragistry.text.analysis import analyse, query_terms
 
 PRIOR, SHARE = 1_000, 0.1
 """Dirichlet prior: the number of words of the common language that are added to each target's, and their maximum as a

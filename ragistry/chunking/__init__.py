@@ -1,0 +1,1 @@
+"""Split texts into chunks, each with its place."""

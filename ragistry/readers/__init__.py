@@ -1,0 +1,1 @@
+"""Read documents: text with places from each format."""

@@ -1,0 +1,87 @@
+"""Choose the reader of a document by its suffix. Runs in the process of `reader_worker`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import PurePath
+
+from ragistry.readers import mail
+from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
+from ragistry.readers.encoding import UndecodableError, decode, without_commands
+
+READERS = {
+    **dict.fromkeys((".docx", ".docm"), "docx"),
+    **dict.fromkeys((".odt", ".odp"), "odf"),
+    **dict.fromkeys((".pptx", ".pptm"), "pptx"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".ods"), "sheets"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html_page"),
+    ".epub": "epub",
+    ".ipynb": "notebook",
+    ".rst": "rst",
+    ".rtf": "rtf",
+    ".org": "org",
+}
+"""The module with the reader of each suffix; mails are read by `mail`."""
+MAILS = frozenset({".eml", ".msg"})
+MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
+"""Suffixes of texts with markup. What their reader cannot read is read as plain text."""
+TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", ".yaml", ".yml", ".log"})
+"""Suffixes of attachments that are read as they are."""
+
+ReadPdf = Callable[[bytes], ReadDocument]
+
+
+def read_document(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
+    """Read the bytes of a document.
+
+    Args:
+        data: The bytes of the file.
+        name: Its name, which ends in its suffix.
+        read_pdf: Reads a PDF that is attached to a mail.
+
+    Raises:
+        UnreadableFileError: The file is damaged or encrypted.
+        KeyError: No reader for this suffix.
+    """
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in READERS and suffix not in MAILS:
+        raise KeyError(suffix)
+    try:
+        if suffix in MAILS:
+            return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf))
+        document: ReadDocument = import_module(f"ragistry.readers.{READERS[suffix]}").read(data, suffix)
+        return document
+    except (MemoryError, UndecodableError):
+        raise
+    except Exception as error:
+        reason = (
+            str(error) if isinstance(error, UnreadableFileError) else f"cannot be read ({reason_of(error)}); {REPAIR}"
+        )
+        if suffix not in MARKUP:
+            raise UnreadableFileError(reason) from error
+        return ReadDocument([Block(decode(data).text)], warnings=[as_plain_text(error)])
+
+
+def as_plain_text(error: Exception) -> str:
+    """Say that a text was read without its markup, after an error of its reader."""
+    return f"its markup cannot be read ({reason_of(error)}), so it was read as plain text"
+
+
+def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
+    suffix = PurePath(name).suffix.lower()
+    if suffix == ".pdf":
+        return read_pdf(data)
+    if suffix in TEXTS:
+        try:
+            text = without_commands(decode(data).text)
+        except UndecodableError as error:
+            raise UnreadableFileError(f"is not a text file: {error}") from error
+        return ReadDocument([Block(text.replace("\r\n", "\n"))])
+    return read_document(data, name, read_pdf)
+
+
+def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
+    """Return the pages of a PDF as blocks."""
+    return ReadDocument([Block(page, Place(page=number)) for number, page in enumerate(pages, 1) if page], info)

@@ -1,0 +1,228 @@
+"""Read DrawingML: paragraphs, formulas, charts and diagrams of slides and sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from ragistry.readers.formulas import office_formula
+from ragistry.readers.number_formats import format_number
+from ragistry.readers.office_package import (
+    Package,
+    attribute,
+    clean,
+    local,
+    markdown_cell,
+    markdown_table,
+    plain_markdown,
+)
+
+COUNTERS = {"slidenum", "datetime"}
+"""Fields whose text changes by itself."""
+MOST_POINTS = 20_000
+"""Points of a chart that are read."""
+_DEEPEST = 100
+
+
+def children(element: etree._Element) -> Iterator[etree._Element]:
+    """Yield the child elements; of alternatives those of the first choice, otherwise of the fallback."""
+    for child in element:
+        if local(child) != "AlternateContent":
+            yield child
+            continue
+        chosen = child.find("{*}Choice")
+        if chosen is None:
+            chosen = child.find("{*}Fallback")
+        if chosen is not None:
+            yield from children(chosen)
+
+
+def paragraph_text(paragraph: etree._Element, *, counters: bool = True) -> str:
+    """Return the text of an ``a:p`` with its line breaks. ``counters``: with page numbers and dates of today."""
+    parts: list[str] = []
+    for child in children(paragraph):
+        match local(child):
+            case "r":
+                parts += [text.text or "" for text in child.iterfind("{*}t")]
+            case "fld":
+                kind = child.get("type") or ""
+                if counters or not kind.startswith(tuple(COUNTERS)):
+                    parts += [text.text or "" for text in child.iterfind("{*}t")]
+            case "br":
+                parts.append("\n")
+            case "m" | "oMathPara" | "oMath":
+                parts.append(office_formula(child))
+    return clean("".join(parts)).replace("\v", "\n")
+
+
+def body_text(body: etree._Element | None, between: str = "\n") -> str:
+    """Return the paragraphs of a text body that have text."""
+    if body is None:
+        return ""
+    texts = (paragraph_text(one).strip() for one in body.iter("{*}p"))
+    return between.join(text for text in texts if text)
+
+
+def chart_titles(root: etree._Element) -> tuple[str, list[str], list[str]]:
+    """Return the title of a chart, the titles of its axes, and the names of its series."""
+    title, axes = "", []
+    for found in root.iter("{*}title"):
+        parent = found.getparent()
+        text = _rich_text(found)
+        if not text or parent is None:
+            continue
+        if local(parent) in ("chart", "chartSpace") and not title:
+            title = text
+        else:
+            axes.append(text)
+    names = [_series_name(series) for series in _series(root)]
+    return title, axes, [name for name in names if name]
+
+
+def chart_lines(root: etree._Element) -> str:
+    """Return the titles and names of series of a chart as a paragraph."""
+    title, axes, names = chart_titles(root)
+    parts = [f"Chart: {title}" if title else "Chart"]
+    parts += [f"Axes: {', '.join(axes)}"] * bool(axes) + [f"Series: {', '.join(names)}"] * bool(names)
+    parts += _labels(root)
+    return plain_markdown(". ".join(part.rstrip(".") for part in parts)) if len(parts) > 1 or title else ""
+
+
+def chart_markdown(root: etree._Element) -> str:
+    """Return a chart as its titles and a table of categories and values for the series that share categories."""
+    title, axes, _ = chart_titles(root)
+    head = [f"Chart: {title}" if title else "Chart"] + [f"Axes: {', '.join(axes)}"] * bool(axes) + _labels(root)
+    tables: dict[tuple[tuple[int, str], ...], list[tuple[str, dict[int, str]]]] = {}
+    for series in _series(root):
+        categories = _points(series, ("cat", "xVal"))
+        columns = [(_series_name(series), _points(series, ("val", "yVal")))]
+        if sizes := _points(series, ("bubbleSize",)):
+            columns.append((f"{_series_name(series)} (size)", sizes))
+        tables.setdefault(tuple(categories.items()), []).extend(columns)
+    parts = []
+    for shared, columns in tables.items():
+        names = dict(shared)
+        rows = sorted(names.keys() | {index for _, points in columns for index in points})
+        if rows or any(name for name, _ in columns):
+            table = [["", *(markdown_cell(name) for name, _ in columns)]]
+            table += [
+                [markdown_cell(names.get(row, "")), *(points.get(row, "") for _, points in columns)] for row in rows
+            ]
+            parts.append(markdown_table(table))
+    if not parts and len(head) == 1 and not title:
+        return ""
+    return "\n\n".join([plain_markdown(". ".join(part.rstrip(".") for part in head)), *parts])
+
+
+def _series(root: etree._Element) -> Iterator[etree._Element]:
+    yield from root.iter("{*}ser", "{*}series")
+
+
+def _rich_text(title: etree._Element) -> str:
+    text = body_text(title, " ")
+    if not text:
+        text = " ".join(value.text or "" for value in title.iter("{*}v"))
+    return " ".join(clean(text).split())
+
+
+def _series_name(series: etree._Element) -> str:
+    name = series.find("{*}tx")
+    return "" if name is None else " ".join(clean(" ".join(one.text or "" for one in name.iter("{*}v"))).split())
+
+
+def _labels(root: etree._Element) -> list[str]:
+    """Return the texts that someone wrote at points of a chart, and the names of trend lines."""
+    texts = [body_text(one.find("{*}tx"), " ") for one in root.iter("{*}dLbl")]
+    texts += [clean(one.text or "") for one in root.iterfind(".//{*}trendline/{*}name")]
+    texts = [" ".join(text.split()) for text in texts]
+    return [f"Labels: {', '.join(filter(None, texts))}"] * any(texts)
+
+
+def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
+    """Return the points of a series by their numbers, formatted; those of several levels joined."""
+    found = next((one for name in names if (one := series.find(f"{{*}}{name}")) is not None), None)
+    if found is None:
+        return _extended_points(series, names)
+    points: dict[int, str] = {}
+    levels = list(found.iter("{*}lvl"))
+    for level in reversed(levels) if levels else [found]:
+        code = next((one.text for one in level.iter("{*}formatCode")), None) or "General"
+        spread = ""
+        own = {_index(point): point for point in level.iter("{*}pt")}
+        for index in sorted(points.keys() | own.keys())[:MOST_POINTS]:
+            if index in own:
+                value = clean(next((one.text or "" for one in own[index].iter("{*}v")), ""))
+                spread = _number(value, attribute(own[index], "formatCode") or code)
+            points[index] = " ".join(filter(None, (points.get(index, ""), spread)))
+    return points
+
+
+def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
+    """Return the points of a waterfall, treemap or another extended chart, which are outside of the series."""
+    link, data = series.find("{*}dataId"), None
+    for one in series.getroottree().getroot().iter("{*}data"):
+        if link is None or one.get("id") == link.get("val"):
+            data = one
+            break
+    points: dict[int, str] = {}
+    for dimension in data.iter("{*}strDim" if names[0] == "cat" else "{*}numDim") if data is not None else ():
+        for level in reversed(dimension.findall("{*}lvl")):
+            code = level.get("formatCode") or "General"
+            for point in level.iterfind("{*}pt"):
+                text = _number(clean(point.text or ""), code)
+                index = _index(point)
+                points[index] = " ".join(filter(None, (points.get(index, ""), text)))
+        break
+    return points if names[0] in ("cat", "val") else {}
+
+
+def _index(point: etree._Element) -> int:
+    index = point.get("idx") or "0"
+    return int(index) if index.isdecimal() else 0
+
+
+def _number(value: str, code: str) -> str:
+    try:
+        return markdown_cell(format_number(float(value), code)) if code != "General" else markdown_cell(value)
+    except ValueError:
+        return markdown_cell(value)
+
+
+def diagram_items(root: etree._Element) -> list[tuple[int, str]]:
+    """Return the texts of a SmartArt diagram with their depth."""
+    points = {one.get("modelId") or "": one for one in root.iter("{*}pt")}
+    below: dict[str, list[tuple[int, str]]] = {}
+    for link in root.iter("{*}cxn"):
+        if link.get("type", "parOf") == "parOf":
+            order = link.get("srcOrd") or "0"
+            below.setdefault(link.get("srcId") or "", []).append(
+                (int(order) if order.isdecimal() else 0, link.get("destId") or "")
+            )
+    items: list[tuple[int, str]] = []
+    seen: set[str] = set()
+    starts = [key for key, one in points.items() if one.get("type") == "doc"]
+    stack = [(0, key) for key in reversed([*starts, *(key for key in points if key not in starts)])]
+    while stack:
+        depth, key = stack.pop()
+        if key in seen or key not in points:
+            continue
+        seen.add(key)
+        text = " ".join(body_text(points[key].find("{*}t"), " ").split())
+        if text:
+            items.append((depth, text))
+        deeper = min(depth + bool(text), _DEEPEST)
+        stack += [(deeper, child) for _, child in sorted(below.get(key, ()), reverse=True)]
+    return items
+
+
+def diagram_markdown(root: etree._Element) -> str:
+    """Return a SmartArt diagram as a nested list."""
+    return "\n".join(f"{'    ' * depth}- {plain_markdown(text)}" for depth, text in diagram_items(root))
+
+
+def chart_parts(package: Package, name: str) -> Iterator[etree._Element]:
+    """Yield the roots of the drawings in a chart, in which people write next to the data."""
+    for drawing in package.related(name, "chartUserShapes"):
+        if (root := package.xml(drawing)) is not None:
+            yield root

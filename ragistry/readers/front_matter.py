@@ -1,0 +1,300 @@
+"""The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
+
+Every key is kept whose value can be stored (`utils.custom_metadata`). A line that cannot be read costs only its own
+key, or is text if it is ``key: value``, such as ``title: Pumps: a guide``. What is not kept is reported, and it is not
+text either.
+
+`TEXTS` are always text, and `LISTS` lists of text, for which a text is split at commas. The names of both are found in
+any case. ``linkTitle`` replaces a missing title.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time
+from functools import cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from ragistry.readers.blocks import reason_of
+from ragistry.utils.custom_metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text
+from ragistry.utils.metadata import scalar_problem
+from ragistry.utils.wording import one_line
+
+Load = Callable[[str], Any]
+
+TEXTS = ("title", "description")
+LISTS = ("tags", "categories", "keywords")
+ANY_CASE = frozenset({*TEXTS, *LISTS, "author", "date", "section", "weight"})
+_RESERVED = RESERVED - {"section"}  # chunks below a heading have their own
+
+_ATTEMPTS = 200  # to load parts of a block that cannot be read as a whole
+_LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
+_ALIASES = 10  # of YAML with merged mappings; twelve lines that merge each other ten times have 10 ** 12 keys
+_BRACKETS = re.compile(r"[\[\]{}]")
+_DEEPEST = 1_000  # the time of YAML grows with the square of the depth
+_MERGE = re.compile(r"<<|merge")  # the second is the name of its tag
+_DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, whose time grows with the square of the depth
+_FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
+_ENTRY = {"---": re.compile(r"[^\s#:-][^:\n]*:(?=\s|$)"), "+++": re.compile(r"[^\s#=\[][^=\n]*=|\[")}
+_CODE = re.compile(r"[-+]?0[0-9]+")
+_TEXT = re.compile(r"([^\s#:-][^:\n]*):[ \t]+([^\s!&*#].*)")
+_COLON = re.compile(r"[^\[\]{}\"'|>%@`,?-].*:(?:\s|$)")  # what people write without quotes
+_DECIMAL = re.compile(r"""(?:^|[{,])[ \t]*["']?([\w-]+)["']?[ \t]*[:=]([^"'#\n]*\d\.\d*0)(?!\d)""", re.MULTILINE)
+_SHORTENED = re.compile(r"(?<![\w.+-])-?\d+\.\d*0(?![\w.])")
+_CONTINUED = re.compile(r"[\s#\]})-]|$")  # lines of a value, comments and empty lines
+
+
+class FrontMatter(NamedTuple):
+    """The metadata, the text after the block, and a warning about what was not kept."""
+
+    metadata: dict[str, Any]
+    body: str
+    warning: str = ""
+
+
+def split(text: str) -> FrontMatter:
+    """Split the front matter from ``text`` (newlines ``\\n``).
+
+    A block without an end, and malformed JSON, stay in the body with a warning. A line of dashes at the start is not
+    front matter and causes no warning.
+    """
+    try:
+        fields, unread, end = _parse(text)
+    except _parser_errors() as error:
+        return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_reason(error)}")
+    if fields is None:
+        return FrontMatter({}, text, _why_text(text) if _LOOKS_MEANT.match(text) else "")
+    metadata, problems = _kept(fields)
+    problems = [*unread, *problems]
+    warning = f"front matter was not read completely: {'; '.join(problems[:10])}" if problems else ""
+    shortened = "; ".join(_shortened_decimals(text[:end], metadata)[:10])
+    warnings = [warning, f"front matter: {shortened}" if shortened else ""]
+    return FrontMatter(metadata, text[end:].lstrip("\n"), "; ".join(filter(None, warnings)))
+
+
+def _shortened_decimals(block: str, metadata: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each decimal whose last zeros were lost, because it may be a version such as 1.10."""
+    found = []
+    for line in _DECIMAL.finditer(block):
+        value = metadata.get(line[1])
+        values = value if isinstance(value, list) else [value]
+        for number in _SHORTENED.findall(line[2]):
+            short = repr(float(number))
+            if short != number and float(number) in values and not any(isinstance(one, str) for one in values):
+                found.append(f"`{line[1]}: {number}` is read as {short}; quote it")
+    return list(dict.fromkeys(found))
+
+
+def _why_text(text: str) -> str:
+    """Return why apparent front matter is read as text."""
+    found = _FENCED.match(text)
+    if (found and found.end() > _LIMIT) or (text.startswith("{") and len(text) > _LIMIT):
+        return (
+            f"front matter has no end within its first {_LIMIT:,} characters, the limit, and was kept as text: "
+            "shorten it"
+        )
+    return "front matter has no end and was kept as text: close it with the line that opened it"
+
+
+def _parse(text: str) -> tuple[Mapping[Any, Any] | None, list[str], int]:
+    """Parse the fields, the problems of lines, and the start of the body; None without front matter."""
+    if re.match(r'\{\s*"', text):
+        try:
+            fields, end = json.JSONDecoder().raw_decode(text[:_LIMIT])
+        except ValueError:
+            if len(text) > _LIMIT:
+                return None, [], 0
+            raise
+        return fields, [], end
+    found = _FENCED.match(text[:_LIMIT])
+    if found is None:
+        return None, [], 0
+    load = _load_yaml if found[1] == "---" else _load_toml
+    try:
+        fields = load(found[2])
+    except _parser_errors():
+        entries = list(_entries(found[2], _ENTRY[found[1]]))
+        if not _is_meant(entries):
+            raise
+        return *_readable(entries, load), found.end()
+    if fields is None and not found[2].strip():
+        fields = {}
+    return (fields if isinstance(fields, Mapping) else None), [], found.end()
+
+
+class _Entry(NamedTuple):
+    """The lines of a key and its value; ``is_key``: whether the first one looks like a key."""
+
+    number: int
+    text: str
+    is_key: bool
+
+
+def _entries(block: str, key: re.Pattern[str]) -> Iterator[_Entry]:
+    """Divide a block at the lines that begin a key, and in YAML also at others that no value continues with."""
+    number, lines, in_table = 2, list[str](), False
+    for at, line in enumerate(block.split("\n"), start=2):
+        is_key = bool(key.match(line)) and not in_table
+        in_table = in_table or line.startswith("[")
+        if is_key or not (_CONTINUED.match(line) or in_table):
+            if lines:
+                yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
+            number, lines = at, [line]
+        elif lines:
+            lines.append(line)
+    if lines:
+        yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
+
+
+def _is_meant(entries: Sequence[_Entry]) -> bool:
+    """Return whether lines are front matter, not text between two rules. Lines of a template may be both."""
+    entries = [entry for entry in entries if not entry.text.startswith("{")]
+    return bool(entries) and entries[0].is_key and 2 * sum(entry.is_key for entry in entries) >= len(entries)
+
+
+def _readable(entries: Sequence[_Entry], load: Load) -> tuple[dict[Any, Any], list[str]]:
+    """Return the fields of the entries that can be read, and the problems of the others.
+
+    Halves are loaded again, so that a few faults in many lines cost little time.
+    """
+    fields: dict[Any, Any] = {}
+    problems: list[str] = []
+    waiting, attempts = [list(entries)], _ATTEMPTS
+    while waiting:
+        part = waiting.pop()
+        attempts -= 1
+        try:
+            if attempts < 0:
+                raise ValueError("too many lines cannot be read")
+            found = load("\n".join(entry.text for entry in part))
+            if not isinstance(found, Mapping):
+                raise TypeError("not a key with a value")
+        except _parser_errors() as error:
+            first = part[0]
+            if len(part) == 1 and load is _load_yaml and (text := _as_text(first.text)):
+                fields.setdefault(*text)
+                if not _COLON.match(text[1]):
+                    problems.append(
+                        f"line {first.number} ({one_line(first.text, 60)!r}) is read as text: {_reason(error)}"
+                    )
+                continue
+            line, _, rest = first.text.partition("\n")
+            if len(part) > 1 and attempts >= 0:
+                waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+            elif rest.strip() and attempts >= 0:
+                waiting += [[_Entry(first.number + 1, rest, False)], [_Entry(first.number, line, True)]]
+            else:
+                problems.append(f"line {first.number} ({one_line(line, 60)!r}): {_reason(error)}")
+        else:
+            for key, value in found.items():
+                if key in fields:
+                    problems.append(f"the key {key!r:.60} occurs twice, of which the first is kept")
+                fields.setdefault(key, value)
+    return fields, problems
+
+
+def _as_text(entry: str) -> tuple[str, str] | None:
+    """Return the key of an entry and its value as text, with the lines that continue it; None if it is no text."""
+    line, _, rest = entry.partition("\n")
+    found = _TEXT.fullmatch(line)
+    more = [one.strip() for one in rest.split("\n") if one.strip()]
+    if found is None or any(one.startswith(("- ", "#")) or _ENTRY["---"].match(one) for one in more):
+        return None
+    return found[1].strip().strip("\"'"), " ".join([found[2].strip(), *more])
+
+
+def _load_yaml(block: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.events import AliasEvent
+
+    if _depth(block) > _DEEPEST:
+        raise RecursionError(f"lists and mappings are nested more than {_DEEPEST:,} deep")
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _constructor()
+    yaml.composer.warn_double_anchors = False
+    if _MERGE.search(block) and sum(isinstance(event, AliasEvent) for event in yaml.parse(block)) > _ALIASES:
+        raise ValueError(f"mappings are merged with more than {_ALIASES} aliases, the limit")
+    return yaml.load(block)
+
+
+@cache
+def _constructor() -> type[Any]:
+    """Return a constructor that keeps codes such as ``00123``, and numbers of more than 64 bits, as text."""
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class Constructor(SafeConstructor):
+        """A class of its own, because constructors are added to classes."""
+
+    def construct(constructor: SafeConstructor, node: Any) -> int | str:
+        number, text = constructor.construct_yaml_int(node), str(node.value)
+        is_code = _CODE.fullmatch(text) or (text.isdigit() and scalar_problem(number))
+        return text if is_code else number
+
+    Constructor.add_constructor("tag:yaml.org,2002:int", construct)
+    return Constructor
+
+
+def _depth(block: str) -> int:
+    """Return the maximum number of open brackets, including those in texts."""
+    return max(accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(block)), default=0)
+
+
+def _load_toml(block: str) -> dict[str, Any]:
+    if _DEEP_KEY.search(block):
+        raise ValueError("a line with more than 200 dots, the limit")
+    return tomllib.loads(block)
+
+
+def _parser_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions of the three parsers.
+
+    All but the first two are of ruamel, for values such as ``!!int ''`` or ``2024-13-45``.
+    """
+    from ruamel.yaml.error import YAMLError
+
+    return (YAMLError, RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def _reason(error: Exception) -> str:
+    problem = getattr(error, "problem", None)
+    return one_line(str(problem)) if problem else reason_of(error)
+
+
+def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the metadata, and the problems of the keys that are left out."""
+    values: dict[str, Any] = {}
+    for key, value in fields.items():
+        name = str(key).lower() if isinstance(key, bool) else f"{key!s:.100}" if not isinstance(key, str) else key
+        known = name.lower()
+        values[known if known in ANY_CASE else name] = _scalar(value)
+    values["title"] = values.get("title") or values.get("linkTitle") or values.get("linktitle")
+    for name in LISTS:
+        values[name] = _texts(values.get(name))
+    for name in TEXTS:
+        if isinstance(values.get(name), int | float) and not scalar_problem(values[name]):
+            values[name] = str(values[name])
+    kept, problems = accepted_metadata({key: value for key, value in values.items() if value != ""}, _RESERVED)
+    if len(kept) > MAX_KEYS:
+        problems.append(f"{len(kept):,} keys, of which the first {MAX_KEYS} are kept")
+    return {key: kept[key] for key in sorted(kept, key=lambda key: key not in ANY_CASE)[:MAX_KEYS]}, problems
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, time):
+        return value.isoformat()
+    return value.strip() if isinstance(value, str) else value
+
+
+def _texts(value: Any) -> list[str]:
+    values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    scalars = (date_text(one) if isinstance(one, date) else _scalar(one) for one in values)
+    return list(
+        dict.fromkeys(
+            str(one) for one in scalars if isinstance(one, str | int | float) and one != "" and not scalar_problem(one)
+        )
+    )

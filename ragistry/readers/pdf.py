@@ -1,0 +1,255 @@
+"""Read the text of PDFs, page by page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragistry.errors import ConfigError, ExtractionError
+from ragistry.readers.extracted import FEW, Extracted, ExtractLimits
+from ragistry.readers.ocr import HOW, read_page
+from ragistry.readers.reader_process import read_in_worker
+from ragistry.utils.custom_metadata import date_text
+from ragistry.utils.wording import agreeing, numbered
+
+PDF_ENGINES = ("pypdfium2", "pypdf")
+
+XFA = "is an XFA form, which only Adobe Reader can show; open it there and print it as PDF"
+NOTHING_READ = "OCR found no text either; get a better scan"
+PLACEHOLDER = 2_000
+"""Maximum length of the text "Please wait…" in a form for Adobe Reader."""
+REPAIR = "repair it (qpdf in.pdf out.pdf)"
+EXAMPLES = 5
+"""Missing words that a report quotes."""
+FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
+"""Words of a kind of content, and share of all words, from which missing ones are reported."""
+_LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
+_LOST_KINDS = {
+    "annotations": "{} could not be read, because the file has too many; split it",
+    "form fields": "the values of {} could not be read; repair the file: qpdf in.pdf out.pdf",
+    "glyphs": "{} lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
+}
+_PAGE_SEPARATOR = "\n\n"
+_NO_TITLE = re.compile(
+    r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
+    r"|powerpoint presentation|(document|dokument|presentation|layout|slide|title|book|print)[ _-]?\d*"
+    r"|(https?|file):\S*|about:blank|[a-z]:\\.*"
+)
+_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-]\d\d)'?(\d\d)?)?")
+
+
+def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Extracted:
+    """Read the text of a PDF, with two newlines between pages; words hyphenated at line ends are rejoined.
+
+    Args:
+        path: Path of the PDF.
+        engine: One of `PDF_ENGINES`.
+        limits: Limits of size and time.
+        ocr: Language in which tesseract reads pages with an image or a drawing and no text; empty for no OCR.
+
+    Raises:
+        ExtractionError: The file is damaged, encrypted, over a limit, or has no text.
+        ConfigError: The engine is unknown.
+    """
+    if engine not in PDF_ENGINES:
+        raise ConfigError(f"unknown pdf_engine {engine!r}; use {' or '.join(PDF_ENGINES)}")
+    answer = read_in_worker(path, engine, limits, REPAIR)
+    pages, unreadable, pictured = answer["pages"], answer["unreadable"], answer["pictured"]
+    if answer["xfa"] and _is_placeholder(" ".join(pages)):
+        raise ExtractionError(f"{path!r} {XFA}")
+    recognised, failure = _recognised(path, pages, pictured, ocr, limits) if ocr else ([], "")
+    silent = [page for page in pictured if not pages[page - 1]]
+    pages = _with_notes(pages, answer["notes"])
+    if not any(pages):
+        reason = failure or (NOTHING_READ if ocr else HOW)
+        raise ExtractionError(f"{path!r} {_no_text(len(pages), unreadable, pictured, reason)}")
+    text, page_starts = _join(pages)
+    unread = [] if ocr and not failure else silent
+    unmapped = _unmapped(answer["unmapped"], len(text))
+    lost = _lost(unreadable, unread, failure or HOW) + unmapped + _lost_kinds(answer["lost"], text, bool(unmapped))
+    warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _second_readings(answer, engine)
+    return Extracted(
+        text,
+        path,
+        "pdf",
+        page_starts,
+        describe(answer["info"], answer["title"]),
+        warnings,
+        lost,
+        answer["digest"],
+        page_labels=tuple(answer["labels"]),
+    )
+
+
+def compare_engines(path: str, engine: str, limits: ExtractLimits) -> tuple[str, str]:
+    """Compare the text of a PDF with the text that the other engine reads.
+
+    Returns:
+        The SHA-256 of the file's bytes, and a line about words that this engine does not read; empty if there are few.
+
+    Raises:
+        ExtractionError: An engine cannot read the file, or it is over a limit.
+    """
+    answer = read_in_worker(path, "compare", limits, REPAIR, first=engine)
+    missing, second = answer["missing"], answer["second"]
+    words = [word for _, found in missing for word in found]
+    if not _are_many(len(words), answer["words"]):
+        return answer["digest"], ""
+    pages = _numbers([page for page, _ in missing], "has|have")
+    examples = ", ".join(list(dict.fromkeys(words))[:EXAMPLES])
+    line = f"{pages} {numbered(len(words), 'word[|s]')} that {second} reads and {engine} does not ({examples}); "
+    remedy = (
+        "read the file again with" if answer["other"] < len(words) else "compare the file with what is found, or try"
+    )
+    return answer["digest"], f"{line}{remedy} `pdf_engine: {second}`"
+
+
+def _are_many(missing: int, words: int) -> bool:
+    """Return whether the missing words are enough to be reported."""
+    return missing >= FEWEST_LOST or missing > FEWEST_LOST_SHARE * (words + missing)
+
+
+def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the pages with their form fields and annotations at the end."""
+    with_notes = list(pages)
+    for page, lines in notes:
+        with_notes[page - 1] = _PAGE_SEPARATOR.join(filter(None, (pages[page - 1], lines)))
+    return with_notes
+
+
+def _is_placeholder(text: str) -> bool:
+    """Return whether this is the placeholder text of an XFA form, or empty."""
+    return not text.strip() or ("Adobe" in text and len(text) < PLACEHOLDER)
+
+
+def _recognised(
+    path: str, pages: list[str], pictured: Sequence[int], language: str, limits: ExtractLimits
+) -> tuple[list[int], str]:
+    """Add text of OCR to the pages. Return the pages that it read, and why it did not read all."""
+    read: list[int] = []
+    for page in pictured:
+        try:
+            text = read_page(path, page, language, limits).strip()
+        except ExtractionError as error:
+            return read, f"page {page}: {error}"
+        if text:
+            pages[page - 1] = text
+            read.append(page)
+    return read, ""
+
+
+def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], reason: str) -> str:
+    if pages == 0 or unreadable:
+        return f"has no readable page, of {pages:,}; repair it: qpdf in.pdf out.pdf"
+    if pictured:
+        return f"has no text layer ({numbered(len(pictured), 'scanned or drawn page[|s]')}); {reason}"
+    return f"is empty: nothing is on its {numbered(pages, 'page[|s]')}; get the file again"
+
+
+def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    starts, offset = [], 0
+    for page in pages:
+        starts.append(offset)
+        offset += len(page) + len(_PAGE_SEPARATOR) if page else 0
+    text = _PAGE_SEPARATOR.join(filter(None, pages))
+    return text, tuple(min(start, len(text)) for start in starts)
+
+
+def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:
+    """Describe the pages that may have text but could not be read."""
+    lines = []
+    if unread:
+        lines.append(f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}")
+    if unreadable:
+        lines.append(
+            f"{_numbers(unreadable, 'has|have')} been omitted because of damage; repair the file: qpdf in.pdf out.pdf"
+        )
+    return tuple(lines)
+
+
+def _unmapped(unmapped: int, characters: int) -> tuple[str, ...]:
+    """Describe a text whose fonts do not map characters to letters."""
+    share = unmapped / (unmapped + characters)
+    if share <= FEW:
+        return ()
+    return (f"{share:.0%} of its characters are in fonts that do not map them to letters; ocrmypdf --redo-ocr helps",)
+
+
+def _warnings(
+    pages: Sequence[str],
+    unreadable: Sequence[int],
+    silent: Sequence[int],
+    unread: Sequence[int],
+    recognised: Sequence[int],
+) -> tuple[str, ...]:
+    empty = [number for number, page in enumerate(pages, 1) if not page and number not in {*unreadable, *silent}]
+    warnings = []
+    if recognised:
+        warnings.append(f"{_numbers(recognised, 'was|were')} read by OCR, which may have misread words")
+    if silent and not unread:
+        warnings.append(f"{_numbers(silent, 'has|have')} an image or a drawing in which OCR found no text")
+    if empty:
+        warnings.append(f"{_numbers(empty, 'is|are')} empty")
+    return tuple(warnings)
+
+
+def _numbers(pages: Sequence[int], verb: str) -> str:
+    numbers = ", ".join(map(str, pages[:10])) + (", …" if len(pages) > 10 else "")
+    subject = f"page {numbers}" if len(pages) == 1 else f"{len(pages):,} pages ({numbers})"
+    return f"{subject} {agreeing(len(pages), f'[{verb}]')}"
+
+
+def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple[str, ...]:
+    """Describe each kind of content of which enough is missing in the text."""
+    words = len(text.split())
+    lines = []
+    for kind, count in lost.items():
+        if _are_many(count, words) and not (kind == "glyphs" and has_unmapped):
+            lines.append(_LOST_KINDS[kind].format(numbered(count, _LOST_NOUNS[kind])))
+    return tuple(lines)
+
+
+def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
+    """Name the pages that the other engine read better, with the sign of the fault."""
+    pages: dict[str, list[int]] = {}
+    for page, sign in answer["replaced"]:
+        pages.setdefault(sign, []).append(page)
+    lines = [
+        f"{_numbers(numbers, 'was|were')} read by {answer['second']}, which is better there than {engine} ({sign})"
+        for sign, numbers in pages.items()
+    ]
+    if answer["unchecked"]:
+        count = numbered(answer["unchecked"], "page[|s]")
+        lines.append(f"there was no time to read {count} with signs of faults by {answer['second']} too")
+    return tuple(lines)
+
+
+def _iso_date(text: str) -> str:
+    """Convert a date of a PDF, such as ``D:20260501120000+02'00'``, to ISO 8601; return other texts unchanged."""
+    found = _DATE.match(text)
+    if found is None:
+        return text
+    year, month, day, hour, minute, second, offset, offset_minutes = (part or "" for part in found.groups())
+    time = f"T{hour}:{minute or '00'}:{second or '00'}" if hour else ""
+    zone = f"{offset}:{offset_minutes or '00'}" if time and offset else ""
+    return f"{year}-{month or '01'}-{day or '01'}{time}{zone}"
+
+
+def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
+    """Convert the metadata of a document. ``title`` replaces a title that is a file name or a placeholder."""
+    values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
+    created, modified = (
+        _iso_date(values.get(of_pdf) or values.get(of_office) or "")
+        for of_pdf, of_office in (("CreationDate", "Created"), ("ModDate", "Modified"))
+    )
+    described = {
+        "title": title if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
+        "description": values.get("Subject", ""),
+        "author": values.get("Author", ""),
+        "date": date_text(created[:10]),
+        "created": date_text(created) or date_text(created[:10]),
+        "modified": date_text(modified) or date_text(modified[:10]),
+        "keywords": [word.strip() for word in re.split("[,;]", values.get("Keywords", "")) if word.strip()],
+    }
+    return {key: value for key, value in described.items() if value}

@@ -1,0 +1,374 @@
+"""The two libraries that read PDFs, behind one shape. Runs in the worker process only."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
+from math import pi
+from typing import Any, NamedTuple
+
+from ragistry.readers.blocks import UnreadableFileError
+from ragistry.readers.pdf_accents import with_composed_accents
+from ragistry.readers.pdf_columns import with_columns_in_order
+from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
+from ragistry.readers.pdf_glyphs import BROKEN, MISSING, TEX_LIGATURES
+from ragistry.readers.pdf_spacing import BoxOf, with_letters_joined
+from ragistry.readers.pdf_titles import title_on_page
+
+
+class Spot(NamedTuple):
+    """Where a line begins on its page.
+
+    Attributes:
+        end: ``"top"``, ``"bottom"`` or ``"side"`` if that is in a margin, otherwise empty.
+        height: Distance from the top of the page, as a share of its height.
+    """
+
+    end: str
+    height: float
+
+
+class Page(NamedTuple):
+    """What an engine reads on a page.
+
+    Attributes:
+        text: Text in the order of the file.
+        spots: Places of the first and last lines, by line number; empty if the engine does not know them.
+        annotations: Annotations and form fields with text.
+        skipped: Number of annotations that were not looked at, because the file has too many.
+        title: Title of the document on the first page; empty if there is none or the engine does not know sizes.
+    """
+
+    text: str
+    spots: dict[int, Spot]
+    annotations: list[Annotation]
+    skipped: int = 0
+    title: str = ""
+
+
+class Pdf(NamedTuple):
+    """An open PDF: how many pages, what it says about itself (``Title``, ``Author`` …), page 0, 1, …, its labels."""
+
+    pages: int
+    info: dict[str, str]
+    read: Callable[[int], Page]
+    label: Callable[[int], str]
+
+
+ENCRYPTED = "is encrypted; remove the password first: qpdf --password=… --decrypt in.pdf out.pdf"
+DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
+
+
+def open_with_pypdfium2(data: bytes) -> Pdf:
+    """About twenty times as fast as pypdf, and keeps the blanks between words that pypdf may lose."""
+    import pypdfium2
+    from pypdfium2 import raw
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            raise UnreadableFileError(ENCRYPTED) from error
+        raise UnreadableFileError(DAMAGED) from error
+
+    left = MOST_ANNOTATIONS
+
+    def read(index: int) -> Page:
+        nonlocal left
+        page = document[index]
+        try:
+            textpage = page.get_textpage()
+            try:
+                text = str(textpage.get_text_range())  # the bounded variant loses line ends after superscripts
+                count = textpage.count_chars()
+                text, at = _with_missing_glyphs(text, textpage, count)
+                text, at = with_composed_accents(text, textpage, at)
+                text, at = with_letters_joined(text, _boxes(textpage, at), at)
+                text, at = with_columns_in_order(text, _boxes(textpage, at), at)
+                annotations, looked_at, listed = annotations_of(page, textpage, left)
+                left -= looked_at
+                title = "" if index else title_on_page(text, page, textpage, at)
+                return Page(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
+            finally:
+                textpage.close()
+        finally:
+            page.close()
+
+    def label(index: int) -> str:
+        return str(document.get_page_label(index))
+
+    return Pdf(len(document), document.get_metadata_dict(), read, label)
+
+
+def _boxes(textpage: Any, numbers: list[int] | None) -> BoxOf:
+    """Return a function that gives left, right, bottom and top of a character."""
+    from pypdfium2 import raw
+
+    box, get_box, handle = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox, textpage.raw
+
+    def box_of(at: int) -> tuple[float, float, float, float]:
+        get_box(handle, at if numbers is None else numbers[at], box)
+        return box.left, box.right, box.bottom, box.top
+
+    return box_of
+
+
+_PUNCTUATION = " \r\n\t-.,:;'\u2019\u2018\"\u201c\u201d/()@=+*&_\u2013\u2014\u2022\xa0\u2026"
+_ORDINARY = frozenset(_PUNCTUATION + "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+"""Characters that a font can be expected to map to themselves."""
+_ODD = re.compile(rf"(?<=[^\W\d_])[^\w{re.escape(_PUNCTUATION)}](?=[^\W\d_])")
+_HYPHEN_CODE, _UNKNOWN = 2, frozenset({0, 2, 0xFFFE, 0xFFFF})
+_ASTRAL = "\uffff"
+
+
+def _with_missing_glyphs(text: str, textpage: Any, count: int) -> tuple[str, list[int] | None]:
+    """Mark glyphs without letters in the text of pdfium, which drops them or gives their code or the mark of a hyphen.
+
+    Also returns the number of the character in pdfium for each one of the text; None if they are the same.
+    """
+    units = len(text) if not text or max(text) <= _ASTRAL else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    numbers = None
+    if not count == units == len(text):
+        text, numbers = _with_dropped_glyphs(text, textpage, count)
+    return (text, numbers) if _ORDINARY.issuperset(text) else _marked(text, textpage, numbers)
+
+
+def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, list[int]]:
+    """Insert `MISSING` where pdfium has a character that is not in its text."""
+    from pypdfium2 import raw
+
+    parts: list[str] = []
+    numbers: list[int] = []
+    at = 0
+    get_unicode = raw.FPDFText_GetUnicode
+    for number in range(count):
+        code = get_unicode(textpage, number)
+        if at < len(text) and (
+            ord(text[at]) == code
+            or (text[at] == BROKEN and code in (0, _HYPHEN_CODE))
+            or (text[at] > _ASTRAL and 0xD800 <= code < 0xDC00)
+        ):
+            parts.append(text[at])
+            numbers.append(number)
+            at += 1
+        elif (
+            code in _UNKNOWN
+            and ((parts and parts[-1].isalpha()) or text[at : at + 1].isalpha())
+            and raw.FPDFText_IsHyphen(textpage, number) != 1
+        ):
+            parts.append(MISSING)
+            numbers.append(number)
+    return "".join(parts) + text[at:], numbers + [count] * (len(text) - at)
+
+
+def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+    """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
+    from pypdfium2 import raw
+
+    found: dict[int, str] = {}
+    codes: set[str] = set()
+    for one in _ODD.finditer(text):
+        number = one.start() if numbers is None else numbers[one.start()]
+        if one[0] == BROKEN:
+            if raw.FPDFText_IsHyphen(textpage, number) != 1:
+                found[one.start()] = MISSING
+                codes.add(BROKEN)
+        elif one[0] != MISSING and raw.FPDFText_HasUnicodeMapError(textpage, number) == 1:
+            codes.add(one[0])
+    if not codes:
+        return text, numbers
+    for one in re.finditer(f"[{re.escape(''.join(codes.union(TEX_LIGATURES)))}]", text):
+        number = one.start() if numbers is None else numbers[one.start()]
+        around = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
+        if not any(character.isalpha() for character in around):
+            continue
+        if one[0] == BROKEN:
+            if raw.FPDFText_IsHyphen(textpage, number) != 1:
+                found[one.start()] = MISSING
+        elif raw.FPDFText_HasUnicodeMapError(textpage, number) == 1:
+            found[one.start()] = TEX_LIGATURES.get(one[0], MISSING)
+    parts, start = [], 0
+    for place in sorted(found):
+        parts += [text[start:place], found[place]]
+        start = place + 1
+    shifted: list[int] = []
+    for place, number in enumerate(range(len(text)) if numbers is None else numbers):
+        shifted += [number] * len(found.get(place, " "))
+    return "".join([*parts, text[start:]]), shifted
+
+
+_MARGIN = 0.12
+"""Share of a page that its head, or its foot, may take."""
+_LINES_WITH_SPOTS = 5
+_LINE_END = re.compile("\r\n|\r|\ufffe")
+
+
+def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> dict[int, Spot]:
+    """Return the places of the first and last lines with text."""
+    from ctypes import c_double
+
+    from pypdfium2 import raw
+
+    width, height = page.get_size()  # of the page as it is shown
+    rotation = page.get_rotation()
+    box = raw.FS_RECTF()
+    raw.FPDF_GetPageBoundingBox(page, box)  # with what the page inherits
+    starts = [0, *(one.end() for one in _LINE_END.finditer(text))]
+    ends = [*starts[1:], len(text)]
+    filled = [line for line in range(len(starts)) if text[starts[line] : ends[line]].strip()]
+    x, y = c_double(), c_double()
+    spots = {}
+    for line in dict.fromkeys(filled[:_LINES_WITH_SPOTS] + filled[-_LINES_WITH_SPOTS:]):
+        start = starts[line]
+        while text[start].isspace():
+            start += 1
+        number = start if numbers is None else numbers[start]
+        if not raw.FPDFText_GetCharOrigin(textpage, number, x, y):
+            continue
+        across, down = x.value - box.left, box.top - y.value
+        if rotation:
+            turned = {90: (y.value - box.bottom, across), 180: (box.right - x.value, y.value - box.bottom)}
+            across, down = turned.get(rotation, (down, box.right - x.value))
+        share = down / height if height else 0.5
+        end = "top" if share < _MARGIN else "bottom" if share > 1 - _MARGIN else ""
+        if not end and not _MARGIN * width < across < (1 - _MARGIN) * width:
+            turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + rotation // 90
+            end = "side" if turns % 2 else ""
+        spots[line] = Spot(end, share)
+    return spots
+
+
+def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
+    """Return the pages that show an image or a drawing, from 1, and whether the file is an XFA form."""
+    import pypdfium2
+    from pypdfium2 import raw
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError:  # pypdf can read it all the same
+        return [], False
+    pictured = []
+    for index in indices:
+        with suppress(pypdfium2.PdfiumError):
+            page = document[index]
+            if next(page.get_objects(max_depth=1), None) is not None:
+                pictured.append(index + 1)
+            page.close()
+    return pictured, document.get_formtype() in (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
+
+
+def open_with_pypdf(data: bytes) -> Pdf:
+    """In pure Python, for where pypdfium2 cannot be installed or reads a file wrongly."""
+    from pypdf import PasswordType, PdfReader
+    from pypdf.errors import DependencyError, PyPdfError
+
+    try:
+        reader = PdfReader(BytesIO(data))
+        if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+            raise UnreadableFileError(ENCRYPTED)
+        pages = len(reader.pages)
+        info = {key.lstrip("/"): str(value) for key, value in (reader.metadata or {}).items()}
+    except DependencyError as error:
+        reason = f"is encrypted in a way that pypdf cannot read here ({error}); use the engine pypdfium2"
+        raise UnreadableFileError(reason) from error
+    except PyPdfError as error:
+        raise UnreadableFileError(DAMAGED) from error
+    labels: list[str] = []
+
+    def label(index: int) -> str:
+        if not labels:
+            labels.extend(reader.page_labels)
+        return labels[index]
+
+    return Pdf(pages, info, lambda index: Page(_text_of_pypdf(reader.pages[index]), {}, []), label)
+
+
+_LIGATURE_NAME = re.compile("/(f(?:_[fil])+)(?![^\\W\\d_]*_)")
+_GLYPH_NAME = re.compile(r"(?<=[^\W\d_])/[gG]\d+|/[gG]\d+(?=[^\W\d_])")
+_UNKNOWN_OF_PYPDF = re.compile("(?<=[^\\W\\d_])[\x00\x02\ufffe\uffff]|[\x00\x02\ufffe\uffff](?=[^\\W\\d_])")
+_TEX_CODES = "\x0b\x0c\x0e\x0f\x1b-\x1f"
+_TEX_CODE = re.compile(f"(?<=[^\\W\\d_])[{_TEX_CODES}]|[{_TEX_CODES}](?=[^\\W\\d_])")
+_TEX_CODE_OR_RETURN = re.compile(f"[{_TEX_CODES}]|\r(?!\n)")
+
+
+def _text_of_pypdf(page: Any) -> str:
+    """Return the text of a page with `MISSING` for glyphs of unknown letters, which pypdf gives in various ways."""
+    text = str(page.extract_text())
+    text = _LIGATURE_NAME.sub(lambda name: name[1].replace("_", ""), text)
+    if _TEX_CODE.search(text):
+        text = _TEX_CODE_OR_RETURN.sub(lambda code: TEX_LIGATURES[code[0]], text)
+    text = _GLYPH_NAME.sub(MISSING, text)
+    return _UNKNOWN_OF_PYPDF.sub(MISSING, text).replace("\ufffe", "-")
+
+
+ENGINES: Mapping[str, Callable[[bytes], Pdf]] = {"pypdfium2": open_with_pypdfium2, "pypdf": open_with_pypdf}
+
+
+_LETTERS = r"(?<![^\W\d_])[^\W\d_]++"  # a whole run, entered at its start only: linear on text without blanks
+_END = rf"(?:{BROKEN}|[-\u2010\u00ad]\n)"
+_BREAK = re.compile(rf"({_LETTERS}){_END}(?=({_LETTERS}))")
+_BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
+_WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
+_SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
+_SHORTEST = 3  # letters of a significant part; TeX breaks off two or three
+_LONGEST = 60  # letters of a word whose forms are looked for, one comparison for each letter
+
+
+def rejoin(text: str) -> str:
+    """Return the text with all words hyphenated at line ends rejoined, in linear time.
+
+    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
+    of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
+    "art"), after a letter or an abbreviation ("X-" "ray"), before anything not in lower case ("Jean-" "Paul"), between
+    two words of the document, and next to a part that it hyphenates elsewhere ("non-", "-based").
+    """
+    if _BREAK.search(text):
+        seen = _words(_BROKEN_WORD.sub(" ", text))
+        ordered = sorted(seen)
+        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen, ordered), text)
+    return text.replace(BROKEN, "-")
+
+
+def _words(text: str) -> Counter[str]:
+    """Return the frequency of each word, and of each part of compounds (as "non-" and "-based")."""
+    words = Counter(_WORD.findall(text.lower()))
+    parts = [word.split("-") for word in words if "-" in word]
+    words.update(f"{part}-" for compound in parts for part in compound[:-1])
+    words.update(f"-{part}" for compound in parts for part in compound[1:])
+    return words
+
+
+def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
+    """Return the text between the two parts of a broken word."""
+    left, right, text = broken[1].lower(), broken[2].lower(), broken.string
+    joined, compound = seen[left + right], seen[f"{left}-{right}"]
+    if joined or compound:
+        return "-" if compound > joined else ""
+    if right in _SUSPENDED and text[broken.end(2) : broken.end(2) + 1].isspace():
+        return "- "
+    in_compound = text[broken.start() - 1 : broken.start()] == "-"
+    abbreviation = len(left) == 1 or broken[1].isupper()
+    starts_anew = not broken[2][0].islower()
+    if not starts_anew and _has_relative(left + right, len(left) + _SHORTEST, seen, ordered):
+        return ""
+    return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+
+
+def _has_relative(word: str, shortest: int, seen: Counter[str], ordered: Sequence[str]) -> bool:
+    """Return whether the document has another form of a word, such as "highlight" for "highlighted"."""
+    if not shortest <= len(word) <= _LONGEST:
+        return False
+    if any(seen[word[:end]] for end in range(shortest, len(word))):
+        return True
+    place = bisect_left(ordered, word)
+    return place < len(ordered) and ordered[place].startswith(word)
+
+
+def _are_words(left: str, right: str, seen: Counter[str]) -> bool:
+    from_left, from_right = len(left) >= _SHORTEST, len(right) >= _SHORTEST
+    both = from_left and from_right and seen[left] and seen[right]
+    return bool(both or (from_left and seen[f"{left}-"]) or (from_right and seen[f"-{right}"]))

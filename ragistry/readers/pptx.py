@@ -1,0 +1,391 @@
+"""Read presentations: every slide with its tables, charts, diagrams, notes and comments, in the order of the show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lxml import etree
+
+from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.drawing import (
+    body_text,
+    chart_markdown,
+    chart_parts,
+    children,
+    diagram_markdown,
+    paragraph_text,
+)
+from ragistry.readers.lost_words import SLIDES, lost_words, related_parts
+from ragistry.readers.office_package import (
+    Package,
+    Relation,
+    attribute,
+    clean,
+    heading,
+    local,
+    markdown_cell,
+    markdown_table,
+    picture_text,
+    plain_markdown,
+)
+
+TITLES = {"title", "ctrTitle"}
+REPEATED = {"ftr", "dt", "hdr", "sldNum"}
+"""Kinds of placeholders that are on every slide."""
+LONGEST_TITLE = 120
+"""Characters of a first line that is taken for the title of a slide without one."""
+_DEEPEST = 50
+_ESCAPE = re.compile(r"^(\d*)\\(?!<)")  # of a mark at the start of a line, which is none in a heading
+_LEVELS = 9
+_KINDS = {
+    **{"notesSlide": "notes", "diagramData": "diagrams", "comments": "comments"},
+    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "charts"),
+}
+
+
+def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001 - every reader has these parameters
+    """Read a presentation (.pptx, .pptm). Raises `UnreadableFileError`."""
+    return _Deck(Package(data)).read()
+
+
+class _Deck:
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.name = package.main or "ppt/presentation.xml"
+        root = package.xml(self.name)
+        if root is None or local(root) != "presentation":
+            raise UnreadableFileError(f"is not a presentation; {REPAIR}")
+        if self.name in package.damaged:
+            raise UnreadableFileError(f"cannot be read (its part {self.name} is damaged); {REPAIR}")
+        self.root = root
+        self.relations = package.relations(self.name)
+        self.authors = self._read_authors()
+        self.repeated: set[str] = set()
+        self.left_out: list[str] = []
+        self.styles: dict[str, etree._Element | None] = {}
+        self.objects = 0
+
+    def read(self) -> ReadDocument:
+        document = ReadDocument(info=self.package.info())
+        first = self.root.get("firstSlideNum") or "1"
+        shift = int(first) - 1 if first.isdecimal() else 0
+        slides: list[str] = []
+        missing: list[int] = []
+        for number, entry in enumerate(self.root.iterfind("{*}sldIdLst/{*}sldId"), start=1):
+            place = Place(page=number, label=str(number + shift) if shift else "")
+            relation = self.relations.get(attribute(entry, "id"))
+            root = self.package.xml(relation.target) if relation and not relation.external else None
+            if relation is None or root is None:
+                missing.append(number)
+                document.blocks.append(Block("", place))
+                continue
+            slides.append(relation.target)
+            blocks = list(_Slide(self, relation.target, root, place).blocks())
+            document.blocks += blocks or [Block("", place)]
+        for name in self.package.related(self.name, "handoutMaster"):
+            if (root := self.package.xml(name)) is not None:
+                document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
+        document.warnings += self._warnings(slides, missing)
+        document.warnings += self.package.warnings(self.objects)
+        parts = [*(("slides", self.package.xml(name)) for name in slides), *related_parts(self.package, slides, _KINDS)]
+        document.lost = lost_words(parts, SLIDES, document.blocks, self.left_out)
+        return document
+
+    def layout_chain(self, slide: str) -> list[str]:
+        """Return the layout and the master of a slide, or the master of a page of notes."""
+        layouts = [*self.package.related(slide, "slideLayout"), *self.package.related(slide, "notesMaster")]
+        layout = layouts[0] if layouts else ""
+        master = next(iter(self.package.related(layout, "slideMaster")), "") if layout else ""
+        return [name for name in (layout, master) if name]
+
+    def style(self, name: str) -> etree._Element | None:
+        """Return the root of a layout or master."""
+        if name not in self.styles:
+            self.styles[name] = self.package.xml(name)
+        return self.styles[name]
+
+    def _read_authors(self) -> dict[str, str]:
+        found = {}
+        for relation in self.relations.values():
+            if relation.kind in ("commentAuthors", "authors") and not relation.external:
+                root = self.package.xml(relation.target)
+                for one in root if root is not None else ():
+                    found[one.get("id") or ""] = clean(one.get("name") or "")
+        return found
+
+    def _warnings(self, slides: Sequence[str], missing: Sequence[int]) -> Iterator[str]:
+        listed = {name.casefold() for name in slides}
+        unlisted = [
+            name for name in self.package.names if re.fullmatch(r"ppt/slides/[^/]+\.xml", name) and name not in listed
+        ]
+        if missing:
+            yield f"slides without content in the file: {', '.join(map(str, missing[:10]))}; {REPAIR}"
+        if unlisted:
+            yield f"slides that are in the file and not in the presentation were not read: {len(unlisted):,}"
+
+
+class _Slide:
+    """One slide, from which blocks are made."""
+
+    def __init__(self, deck: _Deck, part: str, root: etree._Element, place: Place) -> None:
+        self.deck, self.part, self.root, self.place = deck, part, root, place
+        self.relations = deck.package.relations(part)
+        self.chain = deck.layout_chain(part)
+
+    def blocks(self) -> Iterator[Block]:
+        title = ""
+        body: list[Block] = []
+        for shape in self._shapes():
+            if local(shape) == "sp" and _placeholder(shape) in TITLES and not title:
+                title = " ".join(body_text(shape.find("{*}txBody"), " ").split())
+                continue
+            body += self._shape_blocks(shape, 0)
+        notes, comments = list(self._notes()), list(self._comments())
+        if not title and body and not body[0].place.kind and _is_line(body[0].text):
+            title = _ESCAPE.sub(r"\1", body.pop(0).text)
+            yield Block(f"## {title}", self.place)
+        elif title:
+            yield Block(heading(title), self.place)
+        elif body or notes or comments:
+            yield Block(f"## Slide {self.place.label or self.place.page}", self.place)
+        yield from body
+        yield from notes
+        yield from comments
+        yield from self._master_blocks()
+
+    def _placed(self, kind: Kind) -> Place:
+        return Place(page=self.place.page, label=self.place.label, kind=kind)
+
+    def _shapes(self) -> Iterator[etree._Element]:
+        tree = self.root.find("{*}cSld/{*}spTree")
+        yield from children(tree) if tree is not None else ()
+
+    def _shape_blocks(self, shape: etree._Element, depth: int) -> Iterator[Block]:
+        kind = local(shape)
+        if kind not in ("sp", "grpSp", "graphicFrame", "pic", "cxnSp") or depth > _DEEPEST:
+            return
+        if kind == "sp" and _placeholder(shape) in REPEATED:
+            yield from self._repeated(shape)
+            return
+        properties = shape.find("./*/{*}cNvPr")
+        if kind in ("sp", "cxnSp"):
+            for line in self._paragraphs(shape):
+                yield Block(line, self.place)
+        elif kind == "grpSp":
+            for child in children(shape):
+                yield from self._shape_blocks(child, depth + 1)
+        elif kind == "graphicFrame":
+            yield from self._frame_blocks(shape)
+        if properties is not None and (text := picture_text(properties.get("title"), properties.get("descr"))):
+            yield Block(plain_markdown(f"[Picture: {text}]"), self.place)
+
+    def _repeated(self, shape: etree._Element) -> Iterator[Block]:
+        """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""
+        paragraphs = shape.iter("{*}p")
+        text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
+        if not text or _placeholder(shape) == "sldNum" or text in self.deck.repeated:
+            self.deck.left_out += shape.itertext("{*}t")
+        else:
+            self.deck.repeated.add(text)
+            self.deck.left_out += (one for field in shape.iter("{*}fld") for one in field.itertext("{*}t"))
+            yield Block(plain_markdown(text), self._placed("header" if _placeholder(shape) == "hdr" else "footer"))
+
+    def _master_blocks(self) -> Iterator[Block]:
+        """Yield what a layout or master shows on its slides, at the first of them."""
+        for name in self.chain:
+            root = self.deck.style(name)
+            if root is not None and name not in self.deck.repeated:
+                self.deck.repeated.add(name)
+                yield from _Slide(self.deck, name, root, self.place).repeated_blocks()
+
+    def repeated_blocks(self, *, margins: bool = False) -> Iterator[Block]:
+        """Yield what a layout or master shows. ``margins``: also its header and footer, which handouts show."""
+        for shape in self._shapes():
+            if shape.find("./*/{*}nvPr/{*}ph") is None:
+                for block in self._shape_blocks(shape, 0):
+                    if block.text not in self.deck.repeated:
+                        self.deck.repeated.add(block.text)
+                        yield Block(block.text, self._placed("footer"))
+            elif margins:
+                yield from self._repeated(shape)
+
+    def _frame_blocks(self, frame: etree._Element) -> Iterator[Block]:
+        for element in frame.iter("{*}tbl", "{*}chart", "{*}relIds", "{*}oleObj"):
+            match local(element):
+                case "tbl":
+                    if rows := _table_rows(element):
+                        yield Block(markdown_table(rows), self.place)
+                case "chart":
+                    relation, root = self._related(attribute(element, "id"))
+                    if relation and root is not None:
+                        texts = [chart_markdown(root)]
+                        texts += [
+                            plain_markdown(body_text(one, "\n\n"))
+                            for one in chart_parts(self.deck.package, relation.target)
+                        ]
+                        yield from (Block(text, self._placed("chart")) for text in texts if text)
+                case "relIds":
+                    _, root = self._related(attribute(element, "dm"))
+                    if root is not None and (text := diagram_markdown(root)):
+                        yield Block(text, self.place)
+                case "oleObj":
+                    self.deck.objects += 1
+                    return
+
+    def _related(self, identity: str) -> tuple[Relation | None, etree._Element | None]:
+        relation = self.relations.get(identity)
+        if relation is None or relation.external:
+            return None, None
+        return relation, self.deck.package.xml(relation.target)
+
+    def _notes(self) -> Iterator[Block]:
+        """Yield the page of notes: its text and tables as one block, before its header and footer."""
+        for part in self.deck.package.related(self.part, "notesSlide"):
+            root = self.deck.package.xml(part)
+            if root is None:
+                continue
+            page = _Slide(self.deck, part, root, self.place)
+            blocks = [block for shape in page._shapes() for block in page._shape_blocks(shape, 0)]
+            if text := "\n\n".join(block.text for block in blocks if not block.place.kind):
+                yield Block(f"Notes: {text}", self._placed("note"))
+            yield from (block for block in blocks if block.place.kind)
+            yield from page._master_blocks()
+
+    def _comments(self) -> Iterator[Block]:
+        """Comments of both formats, with the replies after each."""
+        for part in self.deck.package.related(self.part, "comments"):
+            root = self.deck.package.xml(part)
+            for one in root.iter("{*}cm", "{*}reply") if root is not None else ():
+                text = one.find("{*}text")
+                body = clean(text.text or "") if text is not None else body_text(one.find("{*}txBody"))
+                if body.strip():
+                    author = " ".join(self.deck.authors.get(one.get("authorId") or "", "").split())
+                    word = "Reply" if local(one) == "reply" or one.find(".//{*}parentCm") is not None else "Comment"
+                    line = f"[{word}{f' by {author}' if author else ''}: {body.strip()}]"
+                    yield Block(plain_markdown(line), self._placed("comment"))
+
+    def _paragraphs(self, shape: etree._Element) -> Iterator[str]:
+        """Yield the paragraphs of a shape; consecutive items of lists in one piece."""
+        body = shape.find("{*}txBody")
+        items: list[str] = []
+        open_levels: list[int] = []
+        counts: dict[int, tuple[str, int]] = {}
+        styles = self._list_styles(shape, body) if body is not None else []
+        for paragraph in body.iterfind("{*}p") if body is not None else ():
+            text = plain_markdown(paragraph_text(paragraph).strip())
+            if not text:
+                continue
+            level, bullet = _bullet(paragraph, styles)
+            if bullet is None:
+                if items:
+                    yield "\n".join(items)
+                items, open_levels, counts = [], [], {}
+                yield text
+                continue
+            while open_levels and open_levels[-1] >= level:
+                open_levels.pop()
+            indent = "    " * len(open_levels)
+            open_levels.append(level)
+            counts = {key: value for key, value in counts.items() if key <= level}
+            marker = _marker(bullet, level, counts)
+            items.append(f"{indent}{marker} {text}".replace("\n", f"\n{indent}  "))
+        if items:
+            yield "\n".join(items)
+
+    def _list_styles(self, shape: etree._Element, body: etree._Element) -> list[etree._Element]:
+        """Return the places that may define the marks of a shape's lists, the nearest first."""
+        found = [body.find("{*}lstStyle")]
+        mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+        if mark is None:
+            return [one for one in found if one is not None]
+        kind, index = mark.get("type") or "obj", mark.get("idx")
+        for name in self.chain:
+            root = self.deck.style(name)
+            for other in root.iterfind("{*}cSld/{*}spTree/{*}sp") if root is not None else ():
+                own = other.find("{*}nvSpPr/{*}nvPr/{*}ph")
+                if own is None:
+                    continue
+                same_kind = (own.get("type") or "obj") == kind or {own.get("type") or "obj", kind} <= {"obj", "body"}
+                if (name == self.chain[0] and index is not None and own.get("idx") == index) or (
+                    (name != self.chain[0] or index is None) and same_kind
+                ):
+                    found.append(other.find("{*}txBody/{*}lstStyle"))
+                    break
+            if root is not None and local(root) == "sldMaster" and kind in ("obj", "body"):
+                found.append(root.find("{*}txStyles/{*}bodyStyle"))
+        return [one for one in found if one is not None]
+
+
+def _is_line(text: str) -> bool:
+    return "\n" not in text and len(text) <= LONGEST_TITLE and not text.startswith(("- ", "1. ", "|", "["))
+
+
+def _placeholder(shape: etree._Element) -> str:
+    """Return the kind of a placeholder; empty for another shape."""
+    mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+    return "" if mark is None else mark.get("type") or "obj"
+
+
+def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tuple[int, etree._Element | None]:
+    """Return the level of a paragraph, and its mark or automatic number; None if it is not an item of a list."""
+    own = paragraph.find("{*}pPr")
+    value = (own.get("lvl") or "0") if own is not None else "0"
+    level = min(int(value), _LEVELS - 1) if value.isdecimal() else 0
+    for style in (own, *(style.find(f"{{*}}lvl{level + 1}pPr") for style in styles)):
+        for one in style if style is not None else ():
+            if (name := local(one)) in ("buNone", "buChar", "buAutoNum", "buBlip"):
+                return level, None if name == "buNone" else one
+    return level, None
+
+
+def _marker(bullet: etree._Element, level: int, counts: dict[int, tuple[str, int]]) -> str:
+    """Return the mark of an item as Markdown; letters and Roman numbers follow a bullet."""
+    if local(bullet) != "buAutoNum":
+        counts.pop(level, None)
+        return "-"
+    kind, start = bullet.get("type") or "arabicPeriod", bullet.get("startAt") or "1"
+    before, number = counts.get(level, ("", 0))
+    number = number + 1 if before == kind + start else int(start) if start.isdecimal() else 1
+    counts[level] = kind + start, number
+    after = ")" if "Paren" in kind else "." if "Period" in kind else ""
+    if kind.startswith("alpha"):
+        text = _letters(number)
+    elif kind.startswith("roman"):
+        text = _roman(number)
+    else:
+        return f"{number}{after or '.'}"
+    text = text.upper() if "Uc" in kind else text
+    return f"- {'(' if 'ParenBoth' in kind else ''}{text}{after}"
+
+
+def _letters(number: int) -> str:
+    return chr(97 + (number - 1) % 26) * ((number - 1) // 26 % 20 + 1)
+
+
+def _roman(number: int) -> str:
+    text = ""
+    number %= 4_000
+    for value, letters in zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+        strict=True,
+    ):
+        text += letters * (number // value)
+        number %= value
+    return text
+
+
+def _table_rows(table: etree._Element) -> list[list[str]]:
+    """Return the rows of a table; a merged cell has its text in its first place."""
+    rows = [
+        [
+            ""
+            if one.get("hMerge") in ("1", "true") or one.get("vMerge") in ("1", "true")
+            else markdown_cell(body_text(one))
+            for one in row.iterfind("{*}tc")
+        ]
+        for row in table.iterfind("{*}tr")
+    ]
+    width = max(map(len, rows), default=0)
+    return [row + [""] * (width - len(row)) for row in rows] if any(cell for row in rows for cell in row) else []

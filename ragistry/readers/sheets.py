@@ -1,0 +1,523 @@
+"""Read spreadsheets: every sheet as a Markdown table, with values as the sheet shows them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from html import unescape
+from typing import NamedTuple
+
+from lxml import etree
+
+from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.drawing import body_text, chart_lines, chart_parts, diagram_markdown
+from ragistry.readers.lost_words import SHEETS, lost_words, related_parts
+from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
+from ragistry.readers.office_package import (
+    Package,
+    attribute,
+    clean,
+    heading,
+    local,
+    markdown_cell,
+    markdown_table,
+    picture_text,
+    plain_markdown,
+)
+from ragistry.readers.word_processing import is_page_number
+
+MOST_CELLS = 4_000_000
+"""Cells with a value in all sheets of a file."""
+SPARSE = 20
+"""A table with more than this many cells per value is written as a list instead."""
+SMALL_TABLE = 10_000
+"""A table of at most this many cells is written as a table in any case."""
+
+_CELL = re.compile(r"([A-Za-z]{1,3})(\d{1,7})$")
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_HEADER_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[LCR]|[A-Za-z])')
+_LEGACY_NOTICE = "[Threaded comment]"
+
+
+class Cell(NamedTuple):
+    """A cell with a value. ``row`` and ``column`` count from 1. ``text`` has no pipes that divide a table."""
+
+    row: int
+    column: int
+    text: str
+    is_text: bool
+
+
+@dataclass(slots=True)
+class Sheet:
+    """What a sheet holds besides its name: cells by rows, and blocks that follow the table."""
+
+    name: str
+    hidden: bool = False
+    cells: list[Cell] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    after: list[Block] = field(default_factory=list)
+
+
+def read(data: bytes, suffix: str) -> ReadDocument:
+    """Read a workbook (.xlsx, .xlsm, .ods). Raises `UnreadableFileError`."""
+    if suffix == ".ods":
+        from ragistry.readers.ods import read_ods
+
+        return read_ods(data)
+    return _Workbook(Package(data)).read()
+
+
+def sheet_blocks(sheet: Sheet) -> Iterator[Block]:
+    """Yield the heading of a sheet, its tables, and what belongs to it otherwise."""
+    place = Place(sheet=sheet.name)
+    yield Block(heading(f"{sheet.name}{' (hidden)' if sheet.hidden else ''}"), place)
+    for line in sheet.before:
+        yield Block(line, place)
+    for rows in _tables(sheet.cells):
+        yield from _table_blocks(rows, sheet.name)
+    yield from sheet.after
+
+
+def column_name(column: int) -> str:
+    """Return the letters of a column: 1 is A, 28 is AB."""
+    name = ""
+    while column:
+        column, rest = divmod(column - 1, 26)
+        name = chr(65 + rest) + name
+    return name
+
+
+def cell_position(reference: str) -> tuple[int, int] | None:
+    """Return row and column of a reference such as ``AB12``; None for other text."""
+    found = _CELL.match(reference)
+    return (int(found[2]), _column_number(found[1].upper())) if found else None
+
+
+@lru_cache(maxsize=20_000)
+def _column_number(name: str) -> int:
+    column = 0
+    for letter in name:
+        column = column * 26 + ord(letter) - 64
+    return column
+
+
+def comment_block(sheet: str, cell: str, author: str, text: str, *, word: str = "Comment") -> Block:
+    """Return a comment on a cell as a block."""
+    by = f" by {' '.join(author.split())}" if author.strip() else ""
+    line = plain_markdown(f"[{word} on {cell}{by}: {text.strip()}]")
+    return Block(line, Place(sheet=sheet, cells=cell, kind="comment"))
+
+
+_Row = list[Cell]
+
+
+def _tables(cells: Sequence[Cell]) -> Iterator[list[_Row]]:
+    """Yield the tables of a sheet, as rows with values.
+
+    Empty rows divide two tables if the second has other columns, or begins with a row of texts above numbers.
+    """
+    groups: list[list[_Row]] = []
+    last = -1
+    for cell in cells:
+        if cell.row != last:
+            if cell.row != last + 1 or not groups:
+                groups.append([])
+            groups[-1].append([])
+            last = cell.row
+        groups[-1][-1].append(cell)
+    table: list[_Row] = []
+    columns: set[int] = set()
+    for group in groups:
+        own = {cell.column for row in group for cell in row}
+        if table and (not own <= columns or _has_header(group)):
+            yield table
+            table, columns = [], set()
+        table += group
+        columns |= own
+    if table:
+        yield table
+
+
+def _has_header(rows: list[_Row]) -> bool:
+    head, *rest = rows
+    numbers = {cell.column for row in rest for cell in row if not cell.is_text}
+    return len(head) > 1 and all(cell.is_text for cell in head) and any(cell.column in numbers for cell in head)
+
+
+def _table_blocks(rows: list[_Row], sheet: str) -> Iterator[Block]:
+    """Yield a table; rows of one cell above the header are paragraphs, and so is a single cell."""
+    start = next((at for at, row in enumerate(rows) if len(row) > 1), int(len(rows) == 1))
+    for row in rows[:start]:
+        yield Block(_paragraph(row[0].text), Place(sheet=sheet, cells=_reference(row[0])))
+    rows = rows[start:]
+    if not rows:
+        return
+    columns = sorted({cell.column for row in rows for cell in row})
+    first = f"{column_name(columns[0])}{rows[0][0].row}"
+    last = f"{column_name(columns[-1])}{rows[-1][0].row}"
+    place = Place(sheet=sheet, cells=first if first == last else f"{first}:{last}")
+    count = sum(map(len, rows))
+    if len(rows) * len(columns) > max(SMALL_TABLE, SPARSE * count):
+        lines = [f"- {_reference(cell)}: {cell.text}" for row in rows for cell in row]
+        yield Block("\n".join(lines), place)
+        return
+    at = {column: number for number, column in enumerate(columns)}
+    table: list[list[str]] = []
+    for row in rows:
+        line = [""] * len(columns)
+        for cell in row:
+            line[at[cell.column]] = cell.text
+        table.append(line)
+    yield Block(markdown_table(table), place)
+
+
+def _paragraph(cell: str) -> str:
+    return plain_markdown(cell.replace("\\|", "|").replace("\\<", "<"))
+
+
+def _reference(cell: Cell) -> str:
+    return f"{column_name(cell.column)}{cell.row}"
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What the reader found, for the warnings and the second look."""
+
+    cells: int = 0
+    formulas: int = 0
+    first_formula: str = ""
+    embedded: int = 0
+    bad_strings: int = 0
+    first_bad_string: str = ""
+
+
+class _Workbook:
+    """A workbook of Office Open XML."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.name = package.main or "xl/workbook.xml"
+        root = package.xml(self.name)
+        if root is None or local(root) != "workbook":
+            raise UnreadableFileError(f"is not a workbook; {REPAIR}")
+        if self.name in package.damaged:
+            raise UnreadableFileError(f"cannot be read (its part {self.name} is damaged); {REPAIR}")
+        self.root = root
+        self.relations = package.relations(self.name)
+        by_kind = {one.kind: one.target for one in self.relations.values() if not one.external}
+        setting = root.find("{*}workbookPr")
+        self.date1904 = setting is not None and setting.get("date1904") in ("1", "true")
+        self.strings = self._read_strings(by_kind.get("sharedStrings", ""))
+        self.formats = self._read_formats(by_kind.get("styles", ""))
+        self.people = self._read_people()
+        self._number = lru_cache(maxsize=100_000)(self._format)  # dates and prices are often equal
+        self.counts = _Counts()
+        self.headers: set[str] = set()
+        self.left_out: list[str] = []
+        self.parts: list[tuple[str, str]] = []  # sheets and their names, for the second look
+
+    def read(self) -> ReadDocument:
+        document = ReadDocument(info=self.package.info())
+        for number, entry in enumerate(self.root.iterfind("{*}sheets/{*}sheet"), start=1):
+            name = clean(entry.get("name") or f"Sheet {number}")
+            relation = self.relations.get(attribute(entry, "id"))
+            sheet = Sheet(name, hidden=entry.get("state") in ("hidden", "veryHidden"))
+            if relation is None or relation.external:
+                document.warnings.append(f"the sheet {name!r} is not in the file")
+            else:
+                self._read_sheet(sheet, relation.target)
+                self.parts.append((relation.target, name))
+            document.blocks += sheet_blocks(sheet)
+        document.warnings += self._warnings()
+        document.warnings += self.package.warnings(self.counts.embedded)
+        sheets = [part for part, _ in self.parts]
+        texts, values = _raw_cells(self.package, sheets)
+        parts = related_parts(self.package, sheets, _KINDS)
+        lost = lost_words(parts, SHEETS, document.blocks, self.left_out, texts)
+        if cells := max(lost.get("cells", 0), values - self.counts.cells + self.counts.formulas):
+            lost["cells"] = cells
+        document.lost = lost
+        return document
+
+    def _read_strings(self, part: str) -> list[str]:
+        tags = ("{*}si",)
+        return [markdown_cell(clean(_string(one))) for one in self.package.elements(part, tags)] if part else []
+
+    def _read_formats(self, part: str) -> list[str]:
+        """Return the format code of each style of cells."""
+        root = self.package.xml(part) if part else None
+        if root is None:
+            return []
+        codes = dict(BUILT_IN)
+        for one in root.iterfind("{*}numFmts/{*}numFmt"):
+            if (number := one.get("numFmtId") or "").isdecimal():
+                codes[int(number)] = one.get("formatCode") or GENERAL
+        numbers = (one.get("numFmtId") or "0" for one in root.iterfind("{*}cellXfs/{*}xf"))
+        return [codes.get(int(number), GENERAL) if number.isdecimal() else GENERAL for number in numbers]
+
+    def _read_people(self) -> dict[str, str]:
+        people: dict[str, str] = {}
+        for relation in self.relations.values():
+            if relation.kind == "person" and (root := self.package.xml(relation.target)) is not None:
+                people |= {one.get("id") or "": one.get("displayName") or "" for one in root.iter("{*}person")}
+        return people
+
+    def _read_sheet(self, sheet: Sheet, part: str) -> None:
+        extras: list[Block] = []
+        sheet.cells = self._cells(part, sheet.name, extras)
+        relations = [one for one in self.package.relations(part).values() if not one.external]
+        for relation in relations:
+            if relation.kind == "table" and (root := self.package.xml(relation.target)) is not None:
+                name = root.get("displayName") or root.get("name") or ""
+                sheet.before.append(plain_markdown(f"[Table {name}: {root.get('ref') or ''}]"))
+        for relation in relations:
+            if relation.kind == "drawing":
+                sheet.after += drawing_blocks(self.package, relation.target, sheet.name)
+        self.counts.embedded += sum(one.kind in ("package", "oleObject") for one in relations)
+        threaded = [one.target for one in relations if one.kind == "threadedComment"]
+        legacy = [one.target for one in relations if one.kind == "comments"]
+        sheet.after += self._comments(sheet.name, threaded, legacy)
+        sheet.after += dict.fromkeys(extras)
+
+    def _cells(self, part: str, sheet: str, extras: list[Block]) -> list[Cell]:
+        """Return the cells with values; prompts, headers and footers are added to ``extras``."""
+        cells: list[Cell] = []
+        masters: dict[str, str] = {}
+        last_row = 0
+        for element in self.package.elements(part, ("{*}row", "{*}headerFooter", "{*}dataValidation")):
+            if local(element) == "headerFooter":
+                extras += _header_blocks(element, sheet, self.headers)
+                continue
+            if local(element) == "dataValidation":
+                extras += prompt_blocks(map(element.get, ("promptTitle", "prompt", "errorTitle", "error")), sheet)
+                continue
+            number = element.get("r") or ""
+            last_row = int(number) if number.isdecimal() else last_row + 1
+            last_column = 0
+            for one in element:
+                position = cell_position(one.get("r") or "")
+                last_column = position[1] if position else last_column + 1
+                if len(one) and (found := self._value(one, masters, sheet, last_row, last_column)):
+                    cells.append(Cell(last_row, last_column, *found))
+            if self.counts.cells + len(cells) > MOST_CELLS:
+                raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
+        self.counts.cells += len(cells)
+        return sorted(cells, key=lambda cell: cell[:2])  # fast if they are in order
+
+    def _value(
+        self, cell: etree._Element, masters: dict[str, str], sheet: str, row: int, column: int
+    ) -> tuple[str, bool] | None:
+        """Return the text of a cell, and whether it is text rather than a number; None for an empty cell."""
+        kind, value, formula, inline = cell.get("t") or "n", None, None, ""
+        for child in cell:
+            tag = child.tag
+            if tag.endswith("}v"):
+                value = child.text or ""
+            elif tag.endswith("}f"):
+                formula = child
+            elif tag.endswith("}is"):
+                inline = _string(child)
+        if formula is not None:
+            text = formula.text or ""
+            if shared := formula.get("si"):
+                text = masters.setdefault(shared, text) or text
+            if not value and not inline and kind != "str":  # a text of no characters is a value
+                self.counts.formulas += 1
+                where = f"{column_name(column)}{row} of {sheet!r}"
+                self.counts.first_formula = self.counts.first_formula or where
+                return markdown_cell(clean(f"={text}")), True
+        if kind == "inlineStr":
+            text, is_text = inline or value or "", True
+        elif value is None:
+            return None
+        elif kind == "s":
+            text = self._shared(value, sheet, row, column)
+            text = format_text(text, self._code(style)) if (style := cell.get("s")) else text
+            return (text, True) if text else None
+        elif kind == "n":
+            text = self._number(value, cell.get("s"))
+            return (text, False) if text else None
+        elif kind == "b":
+            text, is_text = {"1": "TRUE", "0": "FALSE"}.get(value, value), False
+        elif kind == "d":
+            text, is_text = value.removesuffix("T00:00:00").replace("T", " "), False
+        else:  # the text of a formula, or an error
+            text, is_text = _unescaped(value), kind != "e"
+        if is_text and (style := cell.get("s")):
+            text = format_text(text, self._code(style))
+        text = markdown_cell(clean(text))
+        return (text, is_text) if text else None
+
+    def _shared(self, value: str, sheet: str, row: int, column: int) -> str:
+        if value.isdecimal() and int(value) < len(self.strings):
+            return self.strings[int(value)]
+        self.counts.bad_strings += 1
+        self.counts.first_bad_string = self.counts.first_bad_string or f"{column_name(column)}{row} of {sheet!r}"
+        return ""
+
+    def _code(self, style: str) -> str:
+        return self.formats[int(style)] if style.isdecimal() and int(style) < len(self.formats) else GENERAL
+
+    def _format(self, value: str, style: str | None) -> str:
+        code = self._code(style) if style else GENERAL
+        if code == GENERAL and value.isdecimal() and len(value) < 16:
+            return value
+        try:
+            return markdown_cell(format_number(float(value), code, date1904=self.date1904))
+        except ValueError:
+            return markdown_cell(clean(value))
+
+    def _comments(self, sheet: str, threaded: Iterable[str], legacy: Iterable[str]) -> Iterator[Block]:
+        cells: set[str] = set()
+        found: list[tuple[tuple[int, int], Block]] = []
+        for part in threaded:
+            root = self.package.xml(part)
+            for one in root.iter("{*}threadedComment") if root is not None else ():
+                cell, text = one.get("ref") or "", clean(_child_text(one, "text"))
+                cells.add(cell)
+                if text.strip():
+                    author = self.people.get(one.get("personId") or "", "")
+                    word = "Reply" if one.get("parentId") else "Comment"
+                    found.append((cell_position(cell) or (0, 0), comment_block(sheet, cell, author, text, word=word)))
+        for part in legacy:
+            root = self.package.xml(part)
+            authors = [clean(one.text or "") for one in root.iter("{*}author")] if root is not None else []
+            for one in root.iter("{*}comment") if root is not None else ():
+                cell, body = one.get("ref") or "", one.find("{*}text")
+                text = "" if body is None else clean(_string(body))
+                number = one.get("authorId") or ""
+                author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
+                author = "" if author.startswith("tc={") else author
+                if not text.strip() or (cell in cells and text.startswith(_LEGACY_NOTICE)):
+                    self.left_out.append(text)
+                    continue
+                if author:
+                    text = text.strip().removeprefix(f"{author}:")
+                found.append((cell_position(cell) or (0, 0), comment_block(sheet, cell, author, text)))
+        yield from (block for _, block in sorted(found, key=lambda one: one[0]))
+
+    def _warnings(self) -> Iterator[str]:
+        counts = self.counts
+        if counts.formulas:
+            yield (
+                f"formulas without a stored value: {counts.formulas:,}, the first in {counts.first_formula}; they are "
+                "in the text as formulas; open the file in its program and save it to store the values"
+            )
+        if counts.bad_strings:
+            yield (
+                f"cells that refer to a text that is not in the file: {counts.bad_strings:,}, the first "
+                f"in {counts.first_bad_string}"
+            )
+
+
+def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
+    """Yield the texts, charts, diagrams and alternative texts of a drawing on a sheet."""
+    root = package.xml(part)
+    relations = package.relations(part)
+    for element in root.iter("{*}*") if root is not None else ():
+        if any(local(above) == "Fallback" for above in element.iterancestors()):
+            continue
+        match local(element):
+            case "cNvPr":
+                if text := picture_text(element.get("title"), element.get("descr")):
+                    yield Block(plain_markdown(f"[Picture: {text}]"), Place(sheet=sheet))
+            case "txBody":
+                if text := body_text(element, "\n\n"):
+                    yield Block(plain_markdown(text), Place(sheet=sheet))
+            case "chart":
+                relation = relations.get(attribute(element, "id"))
+                chart = package.xml(relation.target) if relation and not relation.external else None
+                if relation and chart is not None:
+                    text = chart_lines(chart)
+                    texts = [text, *(body_text(one, "\n\n") for one in chart_parts(package, relation.target))]
+                    yield from (Block(one, Place(sheet=sheet, kind="chart")) for one in texts if one)
+            case "relIds":
+                relation = relations.get(attribute(element, "dm"))
+                data = package.xml(relation.target) if relation and not relation.external else None
+                if data is not None and (text := diagram_markdown(data)):
+                    yield Block(text, Place(sheet=sheet))
+
+
+def prompt_blocks(texts: Iterable[str | None], sheet: str) -> Iterator[Block]:
+    """Yield what the sheet says to people who fill in a cell."""
+    text = "\n".join(dict.fromkeys(_unescaped(text).strip() for text in texts if text))
+    if text:
+        yield Block(plain_markdown(clean(f"[Prompt: {text}]")), Place(sheet=sheet, kind="form"))
+
+
+def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Iterator[Block]:
+    """Yield the texts above and below a printed sheet; a text that a sheet before has is not repeated."""
+    for one in element:
+        code = one.text or ""
+        sections = []
+        for section in re.split("&[LCR]", code.replace("&&", "\0")):
+            line = _HEADER_CODE.sub(" ", section)
+            if not ("&P" in section and is_page_number(line)):
+                sections.append(line.replace("\0", "&"))
+        text = " ".join(" ".join(sections).split())
+        if text and text not in seen:
+            seen.add(text)
+            kind: Kind = "header" if local(one).endswith("Header") else "footer"
+            yield Block(plain_markdown(clean(text)), Place(sheet=sheet, kind=kind))
+
+
+def _string(element: etree._Element) -> str:
+    """Return the text of a shared or inline string, without the readings of characters."""
+    if len(element) == 1 and element[0].tag.endswith("}t"):
+        return _unescaped(element[0].text or "")
+    parts = (one.text or "" for one in element.iterfind(".//{*}t") if local(one.getparent()) != "rPh")
+    return _unescaped("".join(parts))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
+
+
+def _child_text(element: etree._Element, name: str) -> str:
+    found = element.find(f"{{*}}{name}")
+    return "" if found is None else found.text or ""
+
+
+# What was not read
+
+_KINDS = {
+    **{"comments": "comments", "threadedComment": "comments", "drawing": "text boxes", "diagramData": "diagrams"},
+    **dict.fromkeys(("chart", "chartUserShapes"), "charts"),
+}
+_SHARED_CELL = re.compile(
+    rb'<(?:\w+:)?c\b[^<>]*\bt="s"[^<>]*>(?:<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</[^<>]*>))?<(?:\w+:)?v>(\d+)<'
+)
+_VALUE = re.compile(rb"<(?:\w+:)?v\b[^<>]*>\s*+[^<]")
+_ITEM = re.compile(rb"<(?:\w+:)?si\b[^<>/]*(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTALL)
+_READING = re.compile(rb"<(?:\w+:)?rPh\b.*?</(?:\w+:)?rPh>", re.DOTALL)
+_TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)</")
+_INLINE = re.compile(rb"<(?:\w+:)?is\b[^<>]*>(.*?)</(?:\w+:)?is>", re.DOTALL)
+
+
+def _raw_cells(package: Package, sheets: Sequence[str]) -> tuple[list[str], int]:
+    """Return the texts of cells, each shared one once, and the number of cells, without parsing millions of them."""
+    used: Counter[bytes] = Counter()
+    texts: list[str] = []
+    values = 0
+    for sheet in sheets:
+        data = package.data(sheet)
+        own = [_raw_text(one) for one in _INLINE.findall(data)] if b"is>" in data else []
+        values += len(_VALUE.findall(data)) + sum(bool(text.strip()) for text in own)
+        used.update(_SHARED_CELL.findall(data))
+        texts += own
+    part = next((name for name in package.names if name.endswith("/sharedstrings.xml")), "")
+    items = _ITEM.findall(package.data(part)) if used and part else []
+    for index, count in used.items():
+        text = _raw_text(items[int(index)]) if int(index) < len(items) else ""
+        texts.append(text)
+        values -= count * (not text.strip())
+    return texts, values
+
+
+def _raw_text(data: bytes) -> str:
+    text = b"".join(_TEXT.findall(_READING.sub(b"", data)))
+    return _unescaped(unescape(text.decode("utf-8", "replace")))

@@ -1,0 +1,138 @@
+"""Write what word processors hold as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ragistry.readers.blocks import words_of
+from ragistry.readers.office_package import clean, markdown_table
+
+_TABS = re.compile(r" *\t[\t ]*")
+_JOINT = re.compile("(?<=\\w)\x02+(?=\\w)")
+_MARKUP = re.compile(r"^(?=#{1,6}(?:\s|$)|```|~~~|[>|])|^(?<=\n)(?=(?:=+|-+)$)", re.MULTILINE)
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+FORMULA_EDGE = "\x02"
+"""Stands before and after a formula until `finish_text` sets a blank where words would run together."""
+
+
+def finish_text(parts: Iterable[str]) -> str:
+    """Join pieces of a paragraph: one blank for tabs, none at the ends of lines, no accidental heading or fence."""
+    text = "".join(parts)
+    if FORMULA_EDGE in text:
+        text = _JOINT.sub(" ", text).replace(FORMULA_EDGE, "")
+    if "\t" in text:
+        text = _TABS.sub(" ", text)
+    text = clean(text.replace("\u00ad", ""))
+    text = "\n".join(line for line in map(str.strip, text.split("\n")) if line) if "\n" in text else text.strip()
+    return escape_markup(text)
+
+
+def escape_markup(text: str) -> str:
+    """Escape what Markdown would take for a heading, fence, quotation, table or tag; typed lists stay lists."""
+    if "<" in text:
+        text = _TAG.sub(r"\\<", text)
+    return _MARKUP.sub(r"\\", text) if text[:1] in ("#", "`", "~", ">", "|") or "\n" in text else text
+
+
+def raised(text: str, position: str) -> str:
+    """Return a number as superscript (``super``) or subscript (``sub``) digits, so that 10⁶ does not become 106."""
+    return text.translate(_DIGITS[position]) if position in _DIGITS and _NUMBER.fullmatch(text) else text
+
+
+_NUMBER = re.compile(r"[-+\u2212]?\d+")
+_DIGITS = {
+    "super": str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻"),
+    "sub": str.maketrans("0123456789+-\u2212", "₀₁₂₃₄₅₆₇₈₉₊₋₋"),
+}
+
+
+def without_breaks(text: str) -> str:
+    """Return the text with a blank for each line break."""
+    return text.replace("\n", " ") if "\n" in text else text
+
+
+def link(text: str, url: str) -> str:
+    """Return a Markdown link for an address on the web or of a mail, otherwise the text alone."""
+    bare = text.strip()
+    if not bare or not url.lower().startswith(("http://", "https://", "mailto:")) or bare in (url, url[7:]):
+        return text
+    url = url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
+    head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return f"{head}[{without_breaks(bare)}]({url}){tail}"
+
+
+def table_markdown(rows: list[list[str]]) -> str:
+    """Return rows of finished text as a Markdown table under its first row, without empty rows and columns."""
+    rows = [row for row in rows if any(row)]
+    width = max(map(len, rows), default=0)
+    used = [at for at in range(width) if any(at < len(row) and row[at] for row in rows)]
+    filled = [[without_breaks(row[at]).replace("|", "\\|") if at < len(row) else "" for at in used] for row in rows]
+    return markdown_table(filled) if filled else ""
+
+
+class ListLines:
+    """Collect the items of a list as lines of Markdown, indented below the item that contains them."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._open: list[tuple[int, int]] = []  # depth and width of the marks around the next item
+
+    def add(self, depth: int, label: str, text: str) -> None:
+        """Add an item; ``label`` is ``-``, ``1.`` or any other text that stands before it."""
+        mark = f"{label} " if _MARKER.fullmatch(label) else f"- {label} "
+        while self._open and self._open[-1][0] >= depth:
+            self._open.pop()
+        indent = " " * sum(width for _, width in self._open)
+        self._open.append((depth, len(mark) if _MARKER.fullmatch(label) else 2))
+        inner = indent + " " * self._open[-1][1]
+        self._lines.append(indent + mark + text.replace("\n", "\n" + inner))
+
+    def take(self) -> str:
+        """Return the list so far and start a new one."""
+        text = "\n".join(self._lines)
+        self._lines, self._open = [], []
+        return text
+
+
+_MARKER = re.compile(r"-|\d{1,9}[.)]")
+
+
+def format_number(value: int, style: str) -> str:
+    """Return a number as Word writes it in a style such as ``lowerRoman``; unknown styles are decimal."""
+    if style in ("upperLetter", "lowerLetter") and 0 < value < 10_000:
+        letters = chr(65 + (value - 1) % 26) * ((value - 1) // 26 + 1)
+        return letters if style == "upperLetter" else letters.lower()
+    if style in ("upperRoman", "lowerRoman") and 0 < value < 10_000:
+        roman, rest = "", value
+        for size, sign in _ROMAN:
+            roman += sign * (rest // size)
+            rest %= size
+        return roman if style == "upperRoman" else roman.lower()
+    if style == "decimalZero":
+        return f"{value:02}"
+    if style == "ordinal":
+        ending = "th" if value % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+        return f"{value}{ending}"
+    return "" if style == "none" else str(value)
+
+
+_ROMAN = (
+    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL")),
+    *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
+)
+
+_PAGE_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "page pages p pg of slide slides folie seite seiten s von sur de do da di del du página pagina pág pagine "
+        "strona z str strana stránka страница стр из с sida av sivu side af oldal blad van sayfa σελίδα από "  # noqa: RUF001
+        "第 页 頁 共 ページ 페이지",
+    )
+)
+_PAGE_NUMBER = re.compile(r"\d+|[ivxlcdm]+|[a-z]")
+
+
+def is_page_number(text: str) -> bool:
+    """Return whether a line with a page field holds nothing but the number, such as ``Page 3 of 12``."""
+    return all(word in _PAGE_WORDS or _PAGE_NUMBER.fullmatch(word) for word in words_of(text))

@@ -1,0 +1,1 @@
+"""Analyse words, spellings, phrases and languages of texts."""

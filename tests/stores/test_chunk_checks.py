@@ -1,0 +1,102 @@
+"""What may be stored, checked before any store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, InvalidChunkError
+from ragistry.stores.chunk_checks import check_chunks, check_source, id_problem
+from ragistry.stores.vectors import query_vector, unit_vector
+from ragistry.testing.stores.chunks import BAD_CHUNKS, BAD_METADATA, BAD_VECTORS, EAST, chunk, source
+from ragistry.utils.metadata import MAX_KEYS, MAX_LIST, stored_metadata
+from tests.messages import refused
+
+scalars = st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+keys = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", BAD_CHUNKS)
+def test_what_is_wrong_is_said_on_one_line(name):
+    with refused(InvalidChunkError) as caught:
+        check_chunks([chunk("good"), BAD_CHUNKS[name]])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_what_is_good_is_ready_to_write():
+    checked = check_chunks(
+        [chunk("one", [3, 4, 0], page=1, none=None), chunk("two", np.float64([0, 0, 2]))], ["a", "b"]
+    )
+    assert (checked.ids, checked.texts, checked.metadatas) == (["a", "b"], ["one", "two"], [{"page": 1}, {}])
+    assert checked.vectors.dtype == np.float32
+    assert checked.vectors == pytest.approx(np.array([[0.6, 0.8, 0], [0, 0, 1]]))
+
+
+def test_no_chunks_are_nothing_to_write():
+    assert check_chunks([]).ids == []
+
+
+def test_the_dimension_of_the_store_counts():
+    assert len(check_chunks([chunk("text")], dimension=3).ids) == 1
+    with refused(EmbeddingMismatchError):
+        check_chunks([chunk("text")], dimension=4)
+
+
+def test_equal_texts_without_a_place_have_one_id():
+    with refused(DuplicateChunkIDError):
+        check_chunks([chunk("text"), chunk("text")])
+
+
+@pytest.mark.parametrize("metadata", BAD_METADATA.values(), ids=BAD_METADATA)
+def test_bad_metadata_have_a_reason(metadata):
+    _, problems = stored_metadata(metadata)
+    assert problems
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(keys, scalars | st.booleans() | st.lists(st.integers(0, 9), min_size=1, max_size=3), max_size=5))
+def test_metadata_of_the_known_kinds_are_kept_as_they_are(metadata):
+    assert stored_metadata(metadata) == (metadata, [])
+
+
+def test_the_limits_themselves_are_allowed():
+    most = {f"key{i}": i for i in range(MAX_KEYS - 1)} | {"list": list(range(MAX_LIST))}
+    assert stored_metadata(most) == (most, [])
+
+
+@pytest.mark.parametrize("vector", BAD_VECTORS.values(), ids=BAD_VECTORS)
+def test_a_bad_vector_has_a_reason(vector):
+    with pytest.raises((TypeError, ValueError)):
+        unit_vector(vector)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8).filter(any))
+def test_every_vector_with_a_direction_has_length_one(numbers):
+    unit = unit_vector(numbers)
+    assert np.linalg.norm(unit.astype(np.float64)) == pytest.approx(1.0, abs=1e-6)
+    assert unit_vector(unit) == pytest.approx(unit, abs=1e-6)
+
+
+def test_a_query_has_the_dimension_of_the_store():
+    assert query_vector(EAST, None).tolist() == query_vector(EAST, 3).tolist() == EAST
+    with refused(EmbeddingMismatchError):
+        query_vector(EAST, 4)
+
+
+def test_a_source_is_all_its_chunks_in_order():
+    chunks = source("c", "f.md", ["one", "two", "three"])
+    check_source("c", "f.md", chunks)
+    for wrong in (chunks[1:], chunks[::-1], [chunks[0], chunks[0]]):
+        with refused(InvalidChunkError):
+            check_source("c", "f.md", wrong)
+    with refused(InvalidChunkError):
+        check_source("", "f.md", [])
+
+
+@pytest.mark.parametrize("identity", ["a", "x" * 512, "ünï 日本", "a\x00b"])
+def test_any_short_text_is_an_id(identity):
+    assert id_problem(identity) == ""
