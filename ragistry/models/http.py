@@ -50,14 +50,12 @@ NO_KEY = (401, 403)
 
 _log = logging.getLogger(__name__)
 
-# Servers that use status 500 for it: llama.cpp and others
 FILTERED = re.compile(
     r"content[ _-]?(filter|policy|management|exists risk)|data_?inspection|responsible_?ai|moderation|flagged", re.I
 )
 """What an error says if a content filter refuses a prompt: OpenAI, Azure, OpenRouter, DeepSeek, DashScope."""
+# Servers that use status 500 for it: llama.cpp and others
 _TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|exceed", re.IGNORECASE)
-
-
 _ENDPOINT = re.compile(r"/(?:embed|embeddings|rerank|info|tokenize)$")
 NO_PATH = (404, 405)
 
@@ -111,8 +109,8 @@ class JsonClient:
 
     Args:
         base_url: Address of the server, or of an endpoint of Text Embeddings Inference. A user name and password in it
-            are sent, and never shown in messages.
-            A redirect is followed to the same host and port only, also from http to https.
+            are sent, and never shown in messages. A redirect is followed to the same host and port only, also from http
+            to https.
         server: Name of the server in messages.
         remedy: What to do if the server cannot be reached.
         api_key: Sent as a bearer token, and removed from messages.
