@@ -23,8 +23,8 @@ from ragistry.readers.extract import extract
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.markdown import outline
 from ragistry.types import Chunk, Document
-from tests.messages import refused
 from tests.chunking.span_invariants import check
+from tests.messages import refused
 
 
 def markdown(text: str, size: int, overlap: int = 0) -> list[Chunk]:

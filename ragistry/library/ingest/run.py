@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -132,6 +132,7 @@ class Ingest:
         self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
+        self._read_again = 0
         self._other_forms: dict[str, str] = {}
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
@@ -158,6 +159,9 @@ class Ingest:
         for group in self._embedded(_grouped(self._prepare_all(sources, stored, progress))):
             self._write(group)
         self._drop_earlier_names()
+        if self._read_again:
+            files = numbered(self._read_again, "[file was|files were]")
+            self.report.warnings.append(f"{files} updated without a change: a newer version of Ragistry reads them")
         if self.report.added or self.report.updated:
             self.store.flush()
             self._check_language()
@@ -201,9 +205,12 @@ class Ingest:
     def _prepare(
         self, source: IngestSource, info: SourceInfo | None, read: ReadResult | RagistryError
     ) -> Prepared | None:
+        is_read_again = (
+            info is not None and isinstance(read, ReadResult) and _is_read_again(source, self.reading, read, info)
+        )
         if info is not None and (not self.replace or (info.source_file, info.source_path) in self._given):
             is_same = isinstance(read, ReadResult) and bool(read.content) and read.content == info.source_hash
-            check_same_source(source, info, is_same)
+            check_same_source(source, info, is_same or is_read_again)
         if isinstance(read, WorkerLostError):
             raise ExtractionError(f"{source.shown!r} cannot be read: {read}; check the file and the memory of workers")
         if isinstance(read, RagistryError):
@@ -212,6 +219,7 @@ class Ingest:
             self.report.skipped.append(source.source_file)
             return None
         chunks = read.chunks
+        self._read_again += is_read_again
         self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in read.warnings)
         if not chunks and not read.warnings:
             self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
@@ -395,6 +403,14 @@ def _vectors(embedder: Embedder, texts: list[str]) -> Any:
 
 def _of_model(error: ModelError | WorkerLostError) -> ModelError:
     return error if isinstance(error, ModelError) else ModelError(f"while texts were embedded, {error}")
+
+
+def _is_read_again(source: IngestSource, reading: ReadOptions, read: ReadResult, info: SourceInfo) -> bool:
+    """Return whether a source differs from the stored one only in the version of the readers."""
+    if read.content == info.source_hash:
+        return False
+    earlier = (replace(reading, readers=version) for version in range(1, reading.readers))
+    return any(source.metadata.combined(source.content_hash(one)) == info.source_hash for one in earlier)
 
 
 def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:

@@ -30,6 +30,10 @@ UNCHUNKED = 0.01
 """Fraction of a text that may be in no chunk without a warning."""
 
 
+READERS = 2
+"""Version of the readers. Raise it when they read a file otherwise: the next ingest then reads every file again."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Settings for reading and chunking sources.
@@ -43,6 +47,7 @@ class ReadOptions:
         headings: Whether searches of a chunk include its title and headings (`chunking.breadcrumb`).
         language: Language of the texts; ``auto`` detects it for each source.
         ocr: Language for OCR of PDF pages; empty to disable OCR.
+        readers: Version of the readers.
     """
 
     chunk_size: int
@@ -53,6 +58,7 @@ class ReadOptions:
     headings: bool = True
     language: str = "english"
     ocr: str = ""
+    readers: int = READERS
 
     def extract(self, path: str) -> Extracted:
         """Extract the text of a file. Raises `SourceError`."""
@@ -72,6 +78,8 @@ class ReadOptions:
         ]
         if self.ocr and name.lower().endswith(".pdf"):
             parts.append(f"ocr {self.ocr}")
+        if name and self.readers > 1:
+            parts.append(f"readers {self.readers}")
         return "/".join(map(str, parts)).encode()
 
 
