@@ -27,7 +27,7 @@ def write(root: Path, stores: str = "", documents: str = "") -> Path:
 
 def engine(workspace: Workspace) -> tuple[str, str | None]:
     """The class of the store, and the technique that the default stands on with it."""
-    return type(workspace.store).__name__, workspace.registry.entry(workspace.registry.default).base
+    return type(workspace.store).__name__, workspace.registry.default
 
 
 @pytest.mark.parametrize(("stores", "documents", "folder"), [

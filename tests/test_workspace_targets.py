@@ -125,7 +125,7 @@ def test_a_repository_and_a_collection_of_one_name_are_refused(workspace: Worksp
 
 
 def test_a_technique_over_a_repository_is_what_a_routed_one_stands_on(workspace: Workspace) -> None:
-    assert workspace.technique_over(workspace.store).name == "distinct"
+    assert workspace.technique_over(workspace.store).name == "hybrid"
     assert workspace.technique_over(workspace.store, "routed").name == "hybrid"
     assert workspace.technique_over(workspace.store, "bm25").name == "bm25"
 

@@ -140,8 +140,6 @@ def _answer(name: str, ask: Callable[[], str]) -> Finding:
 
 def _generate(models: Models, name: str) -> str:
     answer = models.generators[name].generate("Answer with one word: what is the capital of France?")
-    if not answer.strip():
-        raise ModelError("the answer is empty; allow more tokens, or check the log of its server")
     return f"answers {one_line(answer, 40)!r}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragistry import __version__
+from ragistry import __version__, open_workspace
 from ragistry.errors import UnknownTechniqueError
 from tests.cli.conftest import Run, process
 from tests.conftest import Corpus
@@ -150,9 +150,12 @@ def test_text_of_a_document_is_no_command_to_the_terminal(ragistry: Run, tmp_pat
     name = "evil\x1b[2Jname.md"
     (tmp_path / name).write_text("Title \x1b]0;owned\x07 of \x1b[31mrotors\x1b[0m.\n\nA \u202e second line.\n")
     assert ragistry("ingest", "-c", "notes", "--create", "Notes", name).code == 0
+    with open_workspace(tmp_path) as workspace:  # a text of a program has its commands, those of a file are removed
+        workspace.library.ingest_text("Rotors \x1b]0;owned\x07 turn \x1b[31mfast\x1b[0m.", "own", "notes")
     (tmp_path / "\x1b[1mbad.pdf").write_bytes(b"%PDF-1.4 nothing")
     found = ragistry("search", "rotors", "--json")
-    assert "\x1b" in found.json["documents"][0]["content"], "a program gets the text as it is"
+    texts = {one["metadata"]["source_file"]: one["content"] for one in found.json["documents"]}
+    assert ("\x1b" in texts["own"], "\x1b" in texts[name]) == (True, False)
     shown = [
         ragistry("search", "rotors", "--full", "--trace"),
         ragistry("search", "rotors"),

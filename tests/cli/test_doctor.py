@@ -113,7 +113,7 @@ def test_doctor_tries_models(ragistry: Run, servers: tuple[OllamaServer, OpenAIS
 def test_empty_answer_of_a_model_fails(ragistry: Run, servers: tuple[OllamaServer, OpenAIServer]) -> None:
     servers[0].answers.append(" ")
     done = ragistry("doctor")
-    assert (done.code, "generator writer: the answer is empty" in done.out) == (1, True)
+    assert (done.code, "failed  generator writer: 'llama3.2' wrote nothing" in done.out) == (1, True), done.out
 
 
 def test_fault_in_a_class_of_the_user_is_one_line(ragistry: Run, corpus: Corpus) -> None:

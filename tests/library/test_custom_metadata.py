@@ -129,7 +129,7 @@ def test_paths_take_a_mapping_or_a_function(workspace: Either, corpus: Corpus) -
 
 @everywhere
 def test_changed_metadata_embed_nothing(workspace: Either, corpus: Corpus) -> None:
-    library, folder = workspace.library, corpus({"a.txt": "Green tea. " * 600})
+    library, folder = workspace.library, corpus({"a.txt": " ".join(f"Green tea {n}." for n in range(300))})
     report = library.ingest_folder(folder, "notes")
     before = [(one.id, one.content, one.score) for one in workspace.search("tea", "naive", top_k=9).documents]
     changed = library.ingest_folder(folder, "notes", metadata={"client": "acme"})

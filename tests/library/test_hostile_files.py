@@ -38,7 +38,7 @@ def test_each_refused_file_is_one_line_and_the_others_go_in(workspace: Workspace
 def test_directory_of_a_zip_file_is_not_read_above_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "many.zip"
     path.write_bytes(zip_of({f"{number:04}.md": b"" for number in range(100)}))
-    assert len(members_of(str(path), "many.zip")[0]) == 100
+    assert len(members_of(str(path), "many.zip").members) == 100
     monkeypatch.setattr(zip_folder, "DIRECTORY", 5_000)
     with pytest.raises(ExtractionError, match="has a directory of 5,300 bytes") as refusal:
         members_of(str(path), "many.zip")
@@ -50,6 +50,6 @@ def test_member_of_each_method_is_read_whole(method: int, tmp_path: Path) -> Non
     data = (WORDS + "\n").encode() * 30_000
     path = tmp_path / "notes.zip"
     path.write_bytes(zip_of({"a.txt": packed(data, method), "b.txt": packed(b"", method)}))
-    whole, empty = members_of(str(path), "notes.zip")[0]
+    whole, empty = members_of(str(path), "notes.zip").members
     assert whole.read(ReadOptions(1_000, 0), "")[0].text.encode() == data
     assert empty.read(ReadOptions(1_000, 0), "")[0].text == ""

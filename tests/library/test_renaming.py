@@ -194,7 +194,7 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
     from ragistry.mcp import resources, tools
 
     tool = SearchLibraryTool(between.library)
-    [answer] = tools.call(tool, "search", {"query": "tea"}).content
+    [answer] = tools.call(tool, "search", {"query": "the price of milk and tea"}).content
     results = json.loads(answer.text)["results"]
     assert len({result["url"] for result in results}) == len(results) > 1
     collections = [result["url"].split("/")[3] for result in results]

@@ -197,7 +197,8 @@ def test_answers_are_below_ten_thousand_tokens(
     with open_workspace(tmp_path, chunk_size=size, n_results=30) as workspace:
         workspace.library.create_collection("tea", "Tea " * 5_000)
         workspace.library.create_collection("more", "Tea " * 5_000)
-        workspace.library.ingest_text(f"tea {words}" * (60_000 // len(words)), "tea.txt", "tea")
+        text = "".join(f"tea {number} {words}" for number in range(60_000 // len(words)))
+        workspace.library.ingest_text(text, "tea.txt", "tea")
         chunks = [document.id for document in workspace.store.scan() if document.metadata["chunk_index"] in (0, 1, 30)]
         tool = SearchLibraryTool(workspace.library, technique="bm25")
         answer = asked(tool, "search_library", {"query": "tea"})

@@ -115,11 +115,17 @@ def test_line_that_is_not_a_message_is_answered(folder: Path) -> None:
     ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     after = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     lines = [*NOT_MESSAGES, json.dumps(ask).encode(), *NOT_MESSAGES, json.dumps(after).encode()]
-    done = subprocess.run(
-        [sys.executable, "-m", "ragistry", "mcp"], cwd=folder, input=b"\n".join(lines) + b"\n", capture_output=True,
-        timeout=SECONDS, check=True,
-    )  # fmt: skip
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    command = [sys.executable, "-m", "ragistry", "mcp"]
+    answers: list[dict[str, Any]] = []
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join(lines) + b"\n")
+        process.stdin.flush()
+        while len(answers) < 2 * len(NOT_MESSAGES) + 2:  # the end of its input ends the server
+            answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
     assert sorted(answer["error"]["code"] for answer in answers if answer["id"] is None) == sorted(
         2 * list(NOT_MESSAGES.values())
     )

@@ -163,13 +163,22 @@ def test_every_format_meets_every_attack() -> None:
     assert {*ALIASES, *read} >= OFFICE_EXTS
 
 
+SLOW_WORKER = """
+import re
+from ragistry.readers import reader_worker
+
+reader_worker._read_office = lambda *_: re.match("(a|aa)+$", 100 * "a" + "b")
+reader_worker.main()
+"""
+
+
 def test_worker_ends_itself_where_no_other_thread_of_it_can_run(tmp_path: Path) -> None:
     """A regular expression that takes hours does not see that the parent is gone, and nobody is left to kill it."""
-    path = tmp_path / "comments.html"
-    path.write_bytes(b"<!--" * 1_000_000)
+    path = tmp_path / "a.html"
+    path.write_bytes(b"<p>Words.</p>")
     request = {"path": str(path), "engine": "office", "pages": 1, "characters": 1_000, "memory": 10**9}
     line = json.dumps(request | {"bytes": 10**8, "seconds": 0.1}).encode() + b"\n"
-    command, pipe = [sys.executable, "-m", "ragistry.readers.reader_worker"], subprocess.PIPE
+    command, pipe = [sys.executable, "-c", SLOW_WORKER], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as worker:
         try:
             assert worker.stdin is not None
@@ -194,7 +203,7 @@ def test_file_that_grows_is_read_up_to_the_limit(tmp_path: Path) -> None:
 
 def test_long_title_is_cut_and_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
-    path.write_text(f"---\ntags: [{'a, ' * 300}]\n---\n# {'cedar ' * 1_000}\n\n{WORDS}", encoding="utf-8")
+    path.write_text(f"---\ntags: [{'a, ' * 300}]\ntitle: {'cedar ' * 1_000}\n---\n{WORDS}", encoding="utf-8")
     found = extract(path)
     assert len(found.metadata["title"]) == 2_000
     assert "title" in found.warnings[-1]

@@ -150,7 +150,7 @@ def test_job_ingests_files(client: TestClient, workspace: Workspace) -> None:
     files = [
         ("files", ("guide/black.md", b"# Black tea\n\nBoiling water, four minutes.\n")),
         ("files", ("empty.pdf", b"%PDF-1.4 nothing")),
-        ("files", ("picture.png", b"\x89PNG")),
+        ("files", ("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")),
     ]
     accepted = client.post("/v1/ingest/files", data={"collection": "tea"}, files=files)
     assert accepted.status_code == 202, accepted.text

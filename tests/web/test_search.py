@@ -124,7 +124,7 @@ def test_two_techniques_are_shown_side_by_side(page: Page) -> None:
 
 def test_another_technique_or_collection_searches_again(page: Page) -> None:
     page.goto("/?q=restore+a+backup&collection=garden")
-    expect(page.get_by_role("region", name="Results by distinct")).to_be_visible()
+    expect(page.get_by_role("region", name="Results by hybrid")).to_be_visible()
     expect(page.get_by_role("article").first.locator(".rg-place").first).to_contain_text("garden")
     assert page.locator(".rg-place").get_by_text("handbook").count() == 0
     page.goto("/?q=frost")
@@ -144,7 +144,7 @@ def test_address_contains_the_query_for_reload_and_back(page: Page) -> None:
     page.get_by_label(FIELD).fill("when is the last frost?")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("3 passages in")).to_be_visible()
-    expect(page).to_have_url("/?q=when+is+the+last+frost%3F&technique=distinct&k=3")
+    expect(page).to_have_url("/?q=when+is+the+last+frost%3F&technique=hybrid&k=3")
     page.reload()
     expect(page.get_by_text("3 passages in")).to_be_visible()
     page.get_by_role("link", name="Collections").click()
