@@ -12,7 +12,7 @@ from pathlib import Path
 from ragistry import open_workspace
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_beir
-from ragistry.evaluation.result import Pair
+from ragistry.evaluation.figures import Pair
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry" / "quality"))

@@ -16,7 +16,7 @@ from benchmarks.quality import CACHE, DATA, LANGUAGES, read, shown
 from ragistry import open_workspace
 from ragistry.errors import ConfigError
 from ragistry.evaluation import Comparison, compare
-from ragistry.evaluation.result import ALPHA, Pair
+from ragistry.evaluation.figures import ALPHA, Pair
 from ragistry.evaluation.statistics import holm
 from ragistry.techniques.classes import wanted_resources
 

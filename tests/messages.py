@@ -51,7 +51,8 @@ _FOREIGN = re.compile(
     | (?:'[\w.]+'\ object|must\ be\ real\ number|could\ not\ convert|invalid\ literal|'[\w-]+'\ codec).*?END # values
     | (?:Expecting|Extra\ data|Unterminated\ string|Invalid\ control)\b.*?(?:\(char\ \d+\)|END)  # json
     | (?:Port\ (?:out\ of|could)|Invalid\ IPv6\ URL|No\ module\ named).*?END                   # addresses, modules
-    | (?:Input\ should|Field\ required|Extra\ inputs|(?:String|List|Data)\ should|Invalid\ JSON).*?END # pydantic
+    | (?:Input\ should|Field\ required|(?:String|List|Data)\ should|Invalid\ JSON).*?END
+    | (?:Extra\ inputs|Unexpected\ keyword\ argument).*?END                                    # pydantic
     | (?:did\ not\ find\ expected|could\ not\ find\ expected|mapping\ values\ are).*?END        # YAML
     | (?:file\ is\ not\ a\ database|unable\ to\ open\ database|database\ disk\ image).*?END     # SQLite
     """.replace("STRERROR", "|".join(map(re.escape, sorted(map(os.strerror, errno.errorcode), key=len, reverse=True))))

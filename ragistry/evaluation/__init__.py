@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragistry.evaluation.changes import changed as changed
     from ragistry.evaluation.comparison import compare as compare
     from ragistry.evaluation.data.dataset import Dataset as Dataset
     from ragistry.evaluation.data.dataset import Text as Text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ragistry.evaluation.data.trec import write_qrels as write_qrels
     from ragistry.evaluation.data.trec import write_run as write_run
     from ragistry.evaluation.data.trec import write_topics as write_topics
-    from ragistry.evaluation.reading import changed as changed
     from ragistry.evaluation.report.html import page as page
     from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
@@ -34,7 +34,7 @@ _HOMES = {
     "Dataset": "data.dataset",
     "Text": "data.dataset",
     "as_technique": "systems.foreign",
-    "changed": "reading",
+    "changed": "changes",
     "compare": "comparison",
     "markdown": "report.text",
     "page": "report.html",

@@ -25,7 +25,7 @@ from typing import Any
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
-from ragistry.evaluation.result import Failure
+from ragistry.evaluation.figures import Failure
 from ragistry.evaluation.systems.foreign import rankings_of
 from ragistry.evaluation.systems.kept import CACHED, CHARGED, CHARGED_CPU, KeptVectors, charged
 from ragistry.evaluation.systems.systems import System

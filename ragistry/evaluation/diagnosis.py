@@ -11,7 +11,7 @@ from typing import Any
 
 from ragistry.evaluation.asking import Ranking
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.result import RelevantFound
+from ragistry.evaluation.figures import RelevantFound
 
 SHOWN = 5
 """Number of documents shown of each ranking."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from ragistry.errors import RagistryError, WorkerLostError
 from ragistry.evaluation.asking import Asking, Ranking, failure
-from ragistry.evaluation.result import Failure
+from ragistry.evaluation.figures import Failure
 from ragistry.evaluation.systems.build import build_systems
 from ragistry.evaluation.systems.index import FOLDER, folders_of
 from ragistry.evaluation.systems.systems import System, is_ready

@@ -5,253 +5,21 @@ The terminal, Markdown, JSON and HTML reports show this one structure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from ragistry.errors import EvaluationError
+from ragistry.evaluation.figures import CpuPair, Failure, IndexCost, Pair, TechniqueResult, Tuning, names_text
 from ragistry.types import html_table
-from ragistry.utils.wording import agreeing, numbered
+from ragistry.utils.wording import agreeing, listed, numbered
 
-ALPHA = 0.05
-"""A difference is significant if its corrected p-value is below this."""
-NAMES_SHOWN = 5
-"""Number of names listed in one sentence; the rest is counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over the queries and its 95 % confidence interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Milliseconds per query: median, 95th percentile, mean."""
-
-    p50: float
-    p95: float
-    mean: float
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A technique that raised: the query it was asked (empty if it could not be made) and the error on one line."""
-
-    query: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class RelevantFound:
-    """Where the relevant documents of all queries ended up.
-
-    Attributes:
-        cutoff: Number of results that count as shown.
-        depth: Number of documents that were asked for.
-        shown: Documents in the first ``cutoff``.
-        low: Documents that were retrieved, but ranked below.
-        never: Documents that were not retrieved.
-        routed_away: Documents in a collection that the route left out.
-        examples: Some of the last three, each with ``query``, ``document`` and ``rank`` (None: not retrieved).
-    """
-
-    cutoff: int
-    depth: int
-    shown: int
-    low: int
-    never: int
-    routed_away: int
-    examples: dict[str, list[dict[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class TechniqueResult:
-    """One technique.
-
-    Attributes:
-        measures: Measure → mean over the queries.
-        latency_ms: Wall time.
-        cpu_ms: CPU time of the process.
-        calls: Calls of models, over all queries.
-        tokens: Tokens that models read, over all queries.
-        returned_tokens: Mean tokens of the returned texts per query.
-        stages: Mean milliseconds of each stage without the stages inside it.
-        per_query: Measure → query → value.
-        by_kind: Kind of query → measure → mean, with the number of queries under ``"queries"``.
-        found: Where the relevant documents ended up.
-        judged: Share of the first ``found.cutoff`` results that have a judgement; None if the test set has positive
-            judgements only.
-        degraded: Message → number of queries.
-        timed: Whether its costs were measured; those of a run are unknown, and 0 here.
-        same_as: An earlier technique with the same rankings on every query. This one then is in no pair.
-    """
-
-    measures: dict[str, Estimate]
-    latency_ms: Latency
-    cpu_ms: Latency
-    calls: int
-    tokens: int
-    returned_tokens: float
-    stages: dict[str, float]
-    per_query: dict[str, dict[str, float]]
-    by_kind: dict[str, dict[str, float]]
-    found: RelevantFound
-    judged: float | None
-    degraded: dict[str, int]
-    same_as: str | None
-    timed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two techniques on one measure.
-
-    Attributes:
-        a: The first technique.
-        b: The second technique.
-        measure: The measure.
-        difference: Mean of a minus mean of b.
-        low, high: 95 % interval; it excludes 0 exactly when ``p`` < 0.05.
-        family_low, family_high: 95 % interval for all pairs of the measure together; it excludes 0 exactly when
-            ``significant``.
-        p: p-value of this pair alone.
-        p_holm: p-value corrected over the pairs of the measure.
-        wins, ties, losses: Number of queries on which a is better, equal, worse.
-        significant: Whether ``p_holm`` is below 0.05.
-        effect_size: Cohen's d_z; None if the differences do not vary.
-        detectable: The smallest true difference that a test set like this one shows in four of five cases, after the
-            correction; None if it cannot show any.
-        smallest_p: The smallest corrected p-value that so many clusters can give.
-        clusters: Number of independent groups of queries.
-    """
-
-    a: str
-    b: str
-    measure: str
-    difference: float
-    low: float
-    high: float
-    family_low: float
-    family_high: float
-    p: float
-    p_holm: float
-    wins: int
-    ties: int
-    losses: int
-    significant: bool
-    effect_size: float | None
-    detectable: float | None
-    smallest_p: float
-    clusters: int
-
-    @property
-    def queries(self) -> int:
-        """The number of queries."""
-        return self.wins + self.ties + self.losses
-
-    @property
-    def size(self) -> str:
-        """The number of queries as text: ``40 queries`` or ``40 queries in 4 groups``."""
-        groups = "" if self.clusters == self.queries else f" in {numbered(self.clusters, '[group|groups]')}"
-        return numbered(self.queries, "[query|queries]") + groups
-
-    @property
-    def better(self) -> str | None:
-        """The technique that is significantly better; None without one."""
-        if not self.significant:
-            return None
-        return self.a if self.difference > 0 else self.b
-
-    @property
-    def testable(self) -> bool:
-        """Whether this many queries can show any difference at all."""
-        return self.smallest_p < ALPHA
-
-    def queries_needed(self) -> int | None:
-        """Estimate how many such queries would show a difference of this size; None if that is impossible."""
-        if self.significant or self.detectable is None or abs(self.difference) < 0.001:
-            return None
-        return max(self.queries + 1, round(self.queries * (self.detectable / self.difference) ** 2))
-
-    def verdict(self) -> str:
-        """State the conclusion about the pair in one sentence."""
-        p = p_text(self.p_holm)
-        if self.better is not None:
-            worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
-            low, high = sorted((sign * self.low, sign * self.high))
-            lead = f"{abs(self.difference):.3f} ({low:.3f} to {high:.3f})"
-            return f"{self.better} is better than {worse} in {self.measure} by {lead}, {p}, {self.size}"
-        text = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
-        if not self.testable:
-            return f"{text}; it cannot be significant with {self.size}"
-        text += f", {self.size}"
-        if self.detectable is not None:
-            text += (
-                "; so few queries cannot reliably show any difference"
-                if self.detectable > 1  # Larger than any possible difference.
-                else f"; so many queries reliably show differences from {self.detectable:.3f}"
-            )
-        needed = self.queries_needed()
-        return text if needed is None or needed >= 100_000 else f"{text}; about {needed:,} queries would show this one"
-
-
-@dataclass(frozen=True, slots=True)
-class CpuPair:
-    """CPU milliseconds per query: the mean of a minus that of b, the fastest.
-
-    ``low`` and ``high`` are the 95 % interval over the same queries; None if there are too few queries.
-    """
-
-    a: str
-    b: str
-    difference: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The best of several variants, chosen on some queries and measured on the others.
-
-    Attributes:
-        fraction: Share of the queries on which it was chosen.
-        chosen: The variant.
-        baseline: The technique that it is compared with.
-        measure: The measure.
-        gain_selected: Gain over the baseline on the queries on which it was chosen.
-        gain_held_out: Gain on the other queries.
-        low, high: 95 % interval of ``gain_held_out``.
-        p: p-value of ``gain_held_out``.
-        queries_selected: Number of queries on which it was chosen.
-        queries_held_out: Number of the other queries.
-        variants: All variants.
-    """
-
-    fraction: float
-    chosen: str
-    baseline: str
-    measure: str
-    gain_selected: float
-    gain_held_out: float
-    low: float
-    high: float
-    p: float
-    queries_selected: int
-    queries_held_out: int
-    variants: list[str]
-
-    def verdict(self) -> str:
-        """State the conclusion about the choice in one sentence."""
-        chosen_on = f"{len(self.variants)} on {numbered(self.queries_selected, '[query|queries]')}"
-        if self.chosen == self.baseline:
-            return f"{self.chosen}, the baseline, was the best of {chosen_on} in {self.measure}"
-        result = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
-        others = f"the other {self.queries_held_out:,}"
-        return f"{self.chosen}, chosen among {chosen_on}, {result} {self.baseline} in {self.measure} on {others}"
+DERIVED = ("winner", "conclusion", "verdicts")
+"""Keys of the JSON that follow from the others."""
+PROBLEMS = 3
+"""Number of problems that an error names."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +46,8 @@ class Comparison:
         runs: Technique → query → ranking.
     """
 
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}  # for `from_json`
+
     name: str
     measure: str
     techniques: dict[str, TechniqueResult]
@@ -289,7 +59,7 @@ class Comparison:
     control_pairs: list[Pair] = field(default_factory=list)
     cpu_pairs: list[CpuPair] = field(default_factory=list)
     diagnosis: list[dict[str, Any]] = field(default_factory=list)
-    indexes: dict[str, Any] = field(default_factory=dict)
+    indexes: dict[str, IndexCost] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -373,9 +143,22 @@ class Comparison:
         Raises:
             EvaluationError: It is missing, cut, no comparison, or one of another version.
         """
-        from ragistry.evaluation.reading import read_comparison
+        from pydantic import ValidationError
 
-        return read_comparison(source)
+        data, place = _read_json(source)
+        try:
+            return _comparison(data)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, ValidationError):
+                reason = "; ".join(
+                    f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:PROBLEMS]
+                )
+            made = (data["provenance"].get("versions") or {}) if isinstance(data["provenance"], Mapping) else {}
+            version = made.get("ragistry", "unknown")
+            raise EvaluationError(
+                f"{place!r} is a comparison of another version ({version}): {reason}; run it again"
+            ) from error
 
     def plot(self, measure: str | None = None, ax: Any = None) -> Any:
         """Plot the means with their intervals, or a sweep of one parameter as a curve; needs the extra ``plot``.
@@ -434,13 +217,35 @@ class Comparison:
         return {"dataset": fields.pop("name"), **summary, **fields}
 
 
-def names_text(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
-    """Join names by commas; of many only the first and the number of the others."""
-    if len(names) <= most + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
+def _read_json(source: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return the JSON of a comparison, and what an error calls it."""
+    if not isinstance(source, str | Path | Mapping):
+        raise EvaluationError(f"{source!r:.80} is not a comparison; name a file of `ragistry compare --json`")
+    place = "the report" if isinstance(source, Mapping) else f"{source!s:.200}"
+    try:
+        data = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise EvaluationError(
+            f"cannot read {place!r}: {error.strerror}; name a file of `ragistry compare --json`"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"{place!r} is not complete JSON ({error}); write it again") from error
+    is_known = isinstance(data, Mapping) and {"dataset", "provenance"} <= data.keys()
+    if not is_known or not isinstance(data.get("techniques"), Mapping):
+        raise EvaluationError(f"{place!r} is not a comparison; name a file of `ragistry compare --json`")
+    return data, place
 
 
-def p_text(p: float) -> str:
-    """Format a p-value: ``p = 0.034``, or ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+def _comparison(data: Mapping[str, Any]) -> Comparison:
+    from pydantic import TypeAdapter
+
+    values = {key: value for key, value in data.items() if key not in DERIVED}
+    values["name"] = values.pop("dataset")
+    if missing := {one.name for one in fields(Comparison)} - {*values, "runs"}:
+        raise ValueError(f"it has no {listed(missing)}")
+    found = TypeAdapter(Comparison).validate_python(values)
+    if missing := {"dataset", "asking", "techniques", "machine"} - found.provenance.keys():
+        raise ValueError(f"its provenance has no {listed(sorted(missing))}")
+    for result in found.techniques.values():
+        result.per_query[found.measure]
+    return found

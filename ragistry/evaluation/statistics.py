@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.result import Tuning
+from ragistry.evaluation.figures import Tuning
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from ragistry.evaluation import statistics
 from ragistry.evaluation.asking import Ranking
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
+from ragistry.evaluation.figures import ALPHA, CpuPair, Estimate, Failure, IndexCost, Latency, Pair, TechniqueResult
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
-from ragistry.evaluation.result import ALPHA, Comparison, CpuPair, Estimate, Failure, Latency, Pair, TechniqueResult
+from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.warnings import notes, warnings
-
-if TYPE_CHECKING:
-    from ragistry.evaluation.systems.index import IndexCost
 
 CUTOFF = 10
 """Number of results that count as shown if the main measure has no cutoff."""

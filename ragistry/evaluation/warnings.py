@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.result import ALPHA, Comparison, Pair, names_text, p_text
+from ragistry.evaluation.figures import ALPHA, Pair, names_text, p_text
+from ragistry.evaluation.result import Comparison
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ _SVG = f"{{{_URN}svg-compatible:1.0}}"
 _SHAPES = f"{{{_URN}drawing:1.0}}", f"{{{_URN}dr3d:1.0}}"
 
 
-def read_ods(data: bytes) -> ReadDocument:
+def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix
     """Read a spreadsheet of OpenDocument. Raises `UnreadableFileError`."""
     package = Package(data)
     if "meta-inf/manifest.xml" in package.names and b"encryption-data" in package.data("META-INF/manifest.xml"):

@@ -62,12 +62,8 @@ class Sheet:
     after: list[Block] = field(default_factory=list)
 
 
-def read(data: bytes, suffix: str) -> ReadDocument:
-    """Read a workbook (.xlsx, .xlsm, .ods). Raises `UnreadableFileError`."""
-    if suffix == ".ods":
-        from ragistry.readers.ods import read_ods
-
-        return read_ods(data)
+def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for all suffixes
+    """Read a workbook (.xlsx, .xlsm). Raises `UnreadableFileError`."""
     return _Workbook(Package(data)).read()
 
 

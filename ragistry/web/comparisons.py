@@ -18,8 +18,8 @@ from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, compare, read_library
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.testsets import library_queries
+from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.outputs import keep_report
-from ragistry.evaluation.systems.index import IndexCost
 from ragistry.evaluation.systems.systems import comparable
 from ragistry.http.jobs import Job, JobRunner, State, error_text
 from ragistry.workspace import Workspace

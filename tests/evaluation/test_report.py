@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ragistry.evaluation import Comparison, Dataset, Text, compare, markdown, page
+from ragistry.evaluation.figures import Tuning
 from ragistry.evaluation.report.html import Scale, scale
 from ragistry.evaluation.report.text import print_report
-from ragistry.evaluation.result import Tuning
 from tests.evaluation.small_sets import Answers, first, numbered
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" | pipes"

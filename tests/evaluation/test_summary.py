@@ -14,8 +14,8 @@ import pytest
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, Dataset, Text
 from ragistry.evaluation.asking import Ranking
+from ragistry.evaluation.figures import Failure
 from ragistry.evaluation.measures import parse_measures
-from ragistry.evaluation.result import Failure
 from ragistry.evaluation.summary import summarise
 from tests.conftest import full_run
 from tests.messages import check_message, refused

@@ -17,6 +17,7 @@ from openpyxl.comments import Comment
 from openpyxl.worksheet.table import Table
 
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError
+from ragistry.readers.ods import read as read_ods
 from ragistry.readers.sheets import column_name, read
 from tests.messages import check_message
 
@@ -332,7 +333,7 @@ def test_a_sheet_of_opendocument_is_read() -> None:
         "</meta:creation-date></office:meta></office:document-meta>"
     )
     table = f'<table:table table:name="Rain" table:style-name="h">{shapes}{rows}</table:table>'
-    document = read(ods(table, **{"Object 1/content.xml": chart, "meta.xml": meta}), ".ods")
+    document = read_ods(ods(table, **{"Object 1/content.xml": chart, "meta.xml": meta}), ".ods")
     assert text_of(document).startswith(
         "## Rain (hidden)\n\n| a b \\| c | 42.5% |\n| --- | --- |\n| 7 | 7 |\n| 7 | 7 |"
     )
@@ -361,7 +362,7 @@ def test_every_phrase_is_on_its_sheet_of_opendocument() -> None:
             f'<table:table table:name="S{number}">{form.format(phrase)}</table:table>'
             for number, phrase in enumerate(PHRASES)
         ]
-        document = read(ods("".join(tables)), ".ods")
+        document = read_ods(ods("".join(tables)), ".ods")
         assert all(phrase in text_of(document, f"S{number}") for number, phrase in enumerate(PHRASES))
         assert document.lost == {}
 
@@ -399,7 +400,7 @@ def test_pages_of_opendocument_have_headers_and_footers(master: str, margins: li
     def styled(name: str, part: bytes) -> bytes:
         return part.replace(b"<office:automatic-styles>", b"<office:automatic-styles>" + style.encode(), 1)
 
-    document = read(changed(content, styled), ".ods")
+    document = read_ods(changed(content, styled), ".ods")
     found = [(block.place.kind, block.text) for block in document.blocks if not block.text.startswith("##")]
     assert found == margins
     assert document.lost == {}
@@ -427,7 +428,7 @@ def test_prompts_of_cells_are_read_once() -> None:
     message = '<table:help-message table:title="Rain"><text:p>in millimetres</text:p></table:help-message>'
     validation = f"<table:content-validation>{message}</table:content-validation>"
     content = f"<table:content-validations>{validation}</table:content-validations>"
-    document = read(ods(f'{content}<table:table table:name="A"/>'), ".ods")
+    document = read_ods(ods(f'{content}<table:table table:name="A"/>'), ".ods")
     assert (text_of(document), document.lost) == ("## A\n\n[Prompt: Rain\nin millimetres]", {})
 
 
@@ -441,7 +442,7 @@ def test_objects_and_forms_of_opendocument_are_read_or_counted() -> None:
     letter = "<office:document-content NAMES><office:body><office:text/></office:body></office:document-content>"
     math = '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>rain</mi></math>'
     parts = {"Object 0": "a program's own", "Object 1/content.xml": letter, "Object 2/content.xml": math}
-    document = read(ods(f"{table}</table:table>", **parts), ".ods")
+    document = read_ods(ods(f"{table}</table:table>", **parts), ".ods")
     assert text_of(document) == "## A\n\nName: Zoë\n\nrain"
     [warning] = document.warnings
     check_message(warning, "2")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragistry.evaluation.result import ALPHA, Comparison, Pair, p_text
+from ragistry.evaluation.figures import ALPHA, Pair, p_text
 from ragistry.utils.wording import local_time, numbered
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.result import Comparison
 
 VERDICTS_SHOWN = 10
 """Number of pairs with a sentence; the others are in the table of differences."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -27,7 +28,9 @@ from ragistry.evaluation.report.content import (
     tables,
     verdicts,
 )
-from ragistry.evaluation.result import Comparison
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.result import Comparison
 
 HERE = Path(__file__).parent
 MARKS = 5

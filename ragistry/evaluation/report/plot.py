@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragistry.errors import ConfigError, EvaluationError
-from ragistry.evaluation.result import Comparison
 from ragistry.utils.installation import install_command
 from ragistry.utils.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.result import Comparison
 
 VARIANT = re.compile(r"(?P<technique>.+)\[(?P<key>[\w.]+)=(?P<value>[^,\[\]]+)\]")
 """A column of a grid with one varied parameter, such as ``hybrid[k=10]``."""

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ragistry.evaluation.report.content import Table, about, failures, origin, tables, verdicts
-from ragistry.evaluation.result import Comparison
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ragistry.evaluation.result import Comparison
 
 ROWS = 12
 """Number of pairs shown besides those of the overview; the other reports show all."""

@@ -24,6 +24,7 @@ from ragistry.config.folder import EVALUATION, REPOSITORIES
 from ragistry.errors import ModelError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
+from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
 from ragistry.evaluation.systems.kept import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
@@ -53,35 +54,6 @@ TIMED_TEXTS = 16
 """Number of texts that are embedded first, to estimate the time of all."""
 _LAYOUT = 4
 """Version of the chunks' metadata; increase it to rebuild every index."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexCost:
-    """The cost of building an index, and its size.
-
-    Attributes:
-        chunking: How documents were cut.
-        documents: Number of documents.
-        chunks: Number of chunks.
-        cut: Number of chunks longer than the model's limit, of which only the beginning is embedded.
-        from_library: Number of chunks whose vectors were taken from the library.
-        as_in_library: Number of documents that are cut as in the library, with its headings.
-        embed_seconds: Time in the model, also of vectors of earlier comparisons, but not of those from the library.
-        embed_tokens: Tokens that the model read.
-        write_seconds: Time to cut, write and index words.
-        disk_bytes: Size of its files.
-    """
-
-    chunking: str
-    documents: int
-    chunks: int
-    cut: int = 0
-    from_library: int = 0
-    as_in_library: int = 0
-    embed_seconds: float = 0.0
-    embed_tokens: int = 0
-    write_seconds: float = 0.0
-    disk_bytes: int = 0
 
 
 @dataclass(frozen=True)

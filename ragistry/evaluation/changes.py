@@ -1,106 +1,17 @@
-"""Read the JSON of a comparison back, and compare two comparisons."""
+"""Compare two comparisons: the same techniques before and after a change."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.asking import differing
-from ragistry.evaluation.result import (
-    Comparison,
-    CpuPair,
-    Estimate,
-    Failure,
-    Latency,
-    Pair,
-    RelevantFound,
-    TechniqueResult,
-    Tuning,
-)
+from ragistry.evaluation.figures import Pair
+from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.summary import pairs_of
-from ragistry.evaluation.systems.index import IndexCost
 from ragistry.utils.wording import listed, numbered
-
-DERIVED = ("winner", "conclusion", "verdicts")
-"""Keys of the JSON that follow from the others."""
-PROBLEMS = 3
-"""Number of problems that an error names."""
-
-
-def read_comparison(source: str | Path | Mapping[str, Any]) -> Comparison:
-    """Read a comparison from the file that ``--json`` wrote, or from the result of `Comparison.to_json`.
-
-    It has no rankings; these are in the runs.
-
-    Raises:
-        EvaluationError: The file is missing, cut, no comparison, or one of another version.
-    """
-    if not isinstance(source, str | Path | Mapping):
-        raise EvaluationError(f"{source!r:.80} is not a comparison; name a file of `ragistry compare --json`")
-    place = "the report" if isinstance(source, Mapping) else f"{source!s:.200}"
-    try:
-        data = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise EvaluationError(
-            f"cannot read {place!r}: {error.strerror}; name a file of `ragistry compare --json`"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise EvaluationError(f"{place!r} is not complete JSON ({error}); write it again") from error
-    known = isinstance(data, Mapping) and {"dataset", "provenance"} <= data.keys()
-    if not known or not isinstance(data.get("techniques"), Mapping):
-        raise EvaluationError(f"{place!r} is not a comparison; name a file of `ragistry compare --json`")
-    try:
-        found = _comparison({key: value for key, value in data.items() if key not in DERIVED})
-        TypeAdapter(Comparison).validate_python(asdict(found))
-        if missing := {"dataset", "asking", "techniques", "machine"} - found.provenance.keys():
-            raise ValueError(f"its provenance has no {listed(sorted(missing))}")
-        return found
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        made = (data["provenance"].get("versions") or {}) if isinstance(data["provenance"], Mapping) else {}
-        version = made.get("ragistry", "unknown")
-        said = f"{type(error).__name__}: {error}"
-        if isinstance(error, ValidationError):
-            said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:PROBLEMS])
-        raise EvaluationError(
-            f"{place!r} is a comparison of another version ({version}): {said}; run it again"
-        ) from error
-
-
-def _comparison(data: dict[str, Any]) -> Comparison:
-    made: dict[str, Any] = {
-        "name": data.pop("dataset"),
-        "techniques": {name: _technique(one) for name, one in data.pop("techniques").items()},
-        "pairs": [Pair(**one) for one in data.pop("pairs")],
-        "control_pairs": [Pair(**one) for one in data.pop("control_pairs")],
-        "cpu_pairs": [CpuPair(**one) for one in data.pop("cpu_pairs")],
-        "failures": {name: Failure(**one) for name, one in data.pop("failures").items()},
-        "indexes": {name: IndexCost(**one) for name, one in data.pop("indexes").items()},
-    }
-    selection = data.pop("selection")
-    made["selection"] = None if selection is None else Tuning(**selection)
-    missing = {one.name for one in fields(Comparison)} - {*made, *data, "runs"}
-    if missing:
-        raise ValueError(f"it has no {listed(missing)}")
-    found = Comparison(**made, **data)
-    for name in found.techniques:
-        found.techniques[name].per_query[found.measure]
-    return found
-
-
-def _technique(data: Mapping[str, Any]) -> TechniqueResult:
-    own = {
-        "measures": {name: Estimate(**one) for name, one in data["measures"].items()},
-        "latency_ms": Latency(**data["latency_ms"]),
-        "cpu_ms": Latency(**data["cpu_ms"]),
-        "found": RelevantFound(**data["found"]),
-    }
-    return TechniqueResult(**{**data, **own})
 
 
 @dataclass(frozen=True, slots=True)
