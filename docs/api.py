@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from docs.markdown import code, table
+
 MODULES = {
     "ragistry": "What most programs need.",
     "ragistry.library.service": "The library of a workspace: `workspace.library`.",
@@ -24,6 +26,11 @@ MODULES = {
     "ragistry.ollama.client": "A client of Ollama.",
     "ragistry.errors": "Every error, as one tree.",
 }
+
+
+def api_modules() -> str:
+    """A table of the modules."""
+    return table(("module", "what it has"), [(code(name), summary) for name, summary in MODULES.items()])
 
 
 def api_reference() -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.api import api_reference
+from docs.api import api_modules
 from docs.commands import command_reference
 from docs.floors import floors_drawing, floors_table
 from docs.llms import llms_txt
@@ -34,7 +34,7 @@ def reserved_keys() -> str:
 
 
 GENERATORS: dict[str, Callable[..., str]] = {
-    "api": api_reference,
+    "api_modules": api_modules,
     "archive_settings": archive_settings_table,
     "commands": command_reference,
     "file": shown_file,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import ragistry as ragistry_package
+from docs.api import api_reference
 from docs.commands import commands, subcommands
 from docs.floors import floors
 from docs.generate import LLMS, generated, pages
@@ -146,7 +147,8 @@ def test_reference_has_every_setting_command_technique_and_public_name() -> None
     parameters = [(technique, f"<!-- generated: technique {technique} -->") for technique in BUILT_IN]
     assert missing(SITE / "techniques.md", sections + parameters) == []
     public = {found for module in (ragistry_package, evaluation, pipelines) for found in module.__all__} - {"END"}
-    assert missing(SITE / "reference" / "api.md", [(found, rf"\n### {found}\n") for found in sorted(public)]) == []
+    reference = api_reference()
+    assert [found for found in sorted(public) if f"\n### {found}\n" not in reference] == []
 
 
 def test_drawing_has_every_package() -> None:
@@ -200,6 +202,8 @@ def test_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     built = sorted((tmp_path / "site").rglob("*.html"))
     assert len(built) > len(PAGES), "every page, and the one for what is not found"
+    reference = (tmp_path / "site" / "reference" / "api.html").read_text(encoding="utf-8")
+    assert '<h3 id="workspace">' in reference, "the hook adds it"
     loaded = r'<(?:script|img|iframe|link rel="(?:stylesheet|preconnect|icon)")[^>]*(?:src|href)="((?:https?:)?//[^"]+)'
     for page in built:
         assert re.findall(loaded, page.read_text(encoding="utf-8")) == [], page
