@@ -83,11 +83,10 @@ def test_commands_and_code_of_readme_run(reader: Reader, capsys: pytest.CaptureF
             assert workspace.search("restore a backup", technique).documents, technique
 
 
-def test_readme_names_every_command_technique_and_file_and_a_technique_is_short() -> None:
+def test_readme_and_a_technique_are_short_and_the_count_of_techniques_and_the_links_are_true() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 100
     assert len(of(README, "python")[1].splitlines()) < 15
-    names = [command for command in COMMANDS if command.count(" ") == 1 and command != "ragistry config"]
-    assert missing(README, [(command, command) for command in names]) == []
-    assert missing(README, [(technique, rf"\| `{technique}` \|") for technique in BUILT_IN]) == []
+    assert missing(README, [("techniques", rf"\*\*{len(BUILT_IN)} techniques, one method")]) == []
     links = [link for link in re.findall(r"\]\(([^)#]+)", README.read_text(encoding="utf-8")) if "://" not in link]
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
