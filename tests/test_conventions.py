@@ -46,3 +46,10 @@ def test_nothing_of_one_machine_is_in_the_repository() -> None:
 def test_pinned_versions_record_no_addresses() -> None:
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
+
+
+def test_no_test_measures_time() -> None:
+    """Tests of growth count steps instead: `tests.visits`."""
+    clock = re.compile(r"(?:(?:process|thread)_time|perf_counter|time\.time|monotonic)(?:_ns)?\(\) - ")
+    tests = (ROOT / "tests").rglob("*.py")
+    assert [path.name for path in tests if clock.search(path.read_text(encoding="utf-8"))] == []
