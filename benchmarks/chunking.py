@@ -24,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.chunk_scores import ChunkScores, Piece, chunk_scores, token_ranges
+from benchmarks.quality import paired_p
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_chunking_set
-from ragistry.evaluation.statistics import holm, paired_test
+from ragistry.evaluation.statistics import holm
 from ragistry.evaluation.systems.kept import KeptVectors, kept
 from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
@@ -214,7 +215,7 @@ def print_halves(results: Sequence[Result]) -> None:
     halves = [sorted(order[::2]), sorted(order[1::2])]
     base = next((result for result in results if result.name == "auto"), results[0])
     pairs = [(result, half) for result in results if result is not base for half in halves]
-    tests = holm([paired_test(at(result, half), at(base, half)) for result, half in pairs])
+    tests = holm([paired_p(at(result, half), at(base, half)) for result, half in pairs])
     ps = {(result.name, half[0]): f"{p:.3f}" for (result, half), p in zip(pairs, tests, strict=True)}
     print(f"\nRecall within {CHARACTERS:,} characters, and of {TOP_K} chunks, on the halves A and B of the questions")
     print(f"p: paired randomisation against {base.name}, Holm over all\n")

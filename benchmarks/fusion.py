@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.quality import paired_p
 from benchmarks.scifact import judgements, records
 from ragistry.evaluation.measures import parse_measures
-from ragistry.evaluation.statistics import holm, paired_test
+from ragistry.evaluation.statistics import holm
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
@@ -161,7 +162,7 @@ def print_default(found: Mapping[str, Values]) -> None:
     above = 0
     for name, values in found.items():
         half = ~choosing(len(values[DEFAULT]))
-        ps = holm([paired_test(values[DEFAULT][half].tolist(), values[part][half].tolist()) for part in PARTS])
+        ps = holm([paired_p(values[DEFAULT][half].tolist(), values[part][half].tolist()) for part in PARTS])
         points = gain(values, DEFAULT, half)
         above += points > 0 and max(ps) < 0.05
         means = " | ".join(f"{values[rule][half].mean():.3f}" for rule in (*PARTS, "rrf, k 60", DEFAULT))

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality import CACHE, DATA, read, shown
+from benchmarks.quality import CACHE, DATA, paired_p, read, shown
 from ragistry import open_workspace
 from ragistry.evaluation import compare
-from ragistry.evaluation.statistics import paired_test
 
 SETS = ("hotpotqa-pooled500", "cranfield", "claude-docs", "hugo-known-item")
 QUICK = ("claude-docs",)
@@ -55,7 +54,7 @@ def report(name: str, cache: Path) -> None:
         if measure == ALL_IN_5:
             values = [np.floor(one) for one in values]
         before, after = values
-        p = paired_test(before.tolist(), after.tolist())
+        p = paired_p(before.tolist(), after.tolist())
         print(f"| {name} | {len(half)} | {measure} | {before.mean():.3f} | {after.mean():.3f} | {p:.4f} |", flush=True)
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ragistry import open_workspace
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation import Comparison, Dataset, Text, compare, read_beir
 from ragistry.evaluation.figures import Pair
+from ragistry.evaluation.statistics import flip_tests, paired
 
 DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry" / "quality"))
@@ -82,6 +84,12 @@ PUBLISHED = {
 The published systems on hotpotqa-pooled500 were given the paragraphs without their titles. Queries of miracl-yo often
 lack the marks above and below letters that its texts have: ours searches without them, the published BM25 with them.
 """
+
+
+def paired_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """The two-sided p-value of the mean difference of paired values."""
+    [test] = flip_tests([paired(a, b).tolist()])
+    return test.p()
 
 
 def main() -> None:

@@ -143,23 +143,6 @@ def mean_intervals(
         yield max(0.0, min(low, float(mean))), min(1.0, max(high, float(mean)))
 
 
-def paired_test(
-    a: Sequence[float],
-    b: Sequence[float],
-    groups: Sequence[object] | None = None,
-    *,
-    seed: int = 0,
-    rounds: int = ROUNDS,
-) -> float:
-    """Return the two-sided p-value of the mean difference.
-
-    Raises:
-        EvaluationError: The values are not paired, or not finite.
-    """
-    [test] = flip_tests([paired(a, b).tolist()], groups, seed=seed, rounds=rounds)
-    return test.p()
-
-
 def holm(ps: Sequence[float]) -> list[float]:
     """Correct the p-values of a family for their number, and return them in the same order.
 

@@ -15,7 +15,7 @@ from benchmarks import statistics as simulated
 from benchmarks.statistics import LEVELS
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import statistics
-from ragistry.evaluation.statistics import detectable_difference, flip_tests, mean_intervals, paired_test, smallest_p
+from ragistry.evaluation.statistics import detectable_difference, flip_tests, mean_intervals, paired, smallest_p
 from tests.conftest import full_run
 from tests.messages import refused
 
@@ -59,6 +59,11 @@ def by_scipy(differences: list[float]) -> float:
     return float(found.pvalue)
 
 
+def p_value(a, b, groups=None, **options) -> float:
+    [test] = flip_tests([paired(a, b).tolist()], groups, **options)
+    return test.p()
+
+
 @settings(max_examples=25, deadline=None)
 @example([(0.0, 1.0), (0.3869, 0.0), (0.3869, 0.4307), (0.6309, 0.4307), (1.0, 0.5), (0.3869, 0.4307)], "abcdefghi")
 @given(
@@ -71,17 +76,17 @@ def test_few_groups_of_queries_are_tested_exactly_as_scipy_does(pairs, names):
     # Whole numbers for scipy, which otherwise treats rounding as a difference between equal sums.
     whole = np.rint(10_000 * a) - np.rint(10_000 * b)
     sums = [whole[[one == group for one in groups]].sum() for group in sorted(set(groups))]
-    assert paired_test(a, b, groups) == pytest.approx(by_scipy(sums) if len(sums) > 1 else 1.0, abs=1e-12)
+    assert p_value(a, b, groups) == pytest.approx(by_scipy(sums) if len(sums) > 1 else 1.0, abs=1e-12)
 
 
 def test_many_queries_are_tested_by_chance_as_student_does():
     draw = np.random.default_rng(1)
     a, b = draw.choice(LEVELS, size=(2, 200))
     b = np.clip(b + 0.04, 0, 1)
-    assert paired_test(a, b) == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue, abs=0.005)
-    assert paired_test(a, b, seed=5) == paired_test(a, b, seed=5) == paired_test(b, a, seed=5)
-    assert paired_test(np.ones(17), np.zeros(17), rounds=99) == smallest_p(17, rounds=99) == 1 / 100
-    assert paired_test(np.ones(16), np.zeros(16), rounds=99) == smallest_p(16, rounds=99) == 2 / 2**16
+    assert p_value(a, b) == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue, abs=0.005)
+    assert p_value(a, b, seed=5) == p_value(a, b, seed=5) == p_value(b, a, seed=5)
+    assert p_value(np.ones(17), np.zeros(17), rounds=99) == smallest_p(17, rounds=99) == 1 / 100
+    assert p_value(np.ones(16), np.zeros(16), rounds=99) == smallest_p(16, rounds=99) == 2 / 2**16
 
 
 def test_numbers_held_at_once_change_no_result(monkeypatch):
@@ -97,16 +102,16 @@ def test_numbers_held_at_once_change_no_result(monkeypatch):
 
 
 def test_no_difference_is_never_significant():
-    assert paired_test(A, A) == 1.0
-    assert paired_test([0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2]) == 1.0, "rounding"
-    assert paired_test([1.0], [0.0]) == 1.0, "one query"
-    assert paired_test([1.0, 0.9, 0.8], [0.0] * 3, ["one"] * 3) == 1.0, "one group"
+    assert p_value(A, A) == 1.0
+    assert p_value([0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2]) == 1.0, "rounding"
+    assert p_value([1.0], [0.0]) == 1.0, "one query"
+    assert p_value([1.0, 0.9, 0.8], [0.0] * 3, ["one"] * 3) == 1.0, "one group"
     assert list(flip_tests([])) == list(mean_intervals([])) == []
 
 
 @pytest.mark.parametrize("n", [2, 5, 12])
 def test_smallest_p_is_attained_by_the_same_sign_everywhere(n):
-    assert paired_test([0.5] * n, [0.25] * n) == smallest_p(n) == 2 / 2**n
+    assert p_value([0.5] * n, [0.25] * n) == smallest_p(n) == 2 / 2**n
     assert smallest_p(n, 3) == min(1, 6 / 2**n)
 
 
@@ -227,4 +232,4 @@ def test_effect_size_and_counts():
 )  # fmt: skip
 def test_values_that_cannot_be_paired_are_refused(a, b, groups, said):
     with refused(EvaluationError, said):
-        paired_test(a, b, groups)
+        p_value(a, b, groups)
