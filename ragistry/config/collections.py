@@ -70,18 +70,18 @@ class CollectionsFile:
         return self._find(name)[1]
 
     @contextmanager
-    def kept(self, name: str) -> Iterator[CollectionEntry]:
-        """Keep a collection from being removed or renamed while the block writes to it.
+    def collection_lock(self, name: str) -> Iterator[CollectionEntry]:
+        """Lock a collection against removal and new names while the block writes to it.
 
         Raises `CollectionNotFoundError`, also at the end of the block if the collection was removed by hand.
         """
-        with self.unedited():
+        with self.file_lock():
             yield self.entry(name)
             self.entry(name)
 
     @contextmanager
-    def unedited(self) -> Iterator[None]:
-        """Keep this program from editing the file during the block. Does nothing in a read-only folder.
+    def file_lock(self) -> Iterator[None]:
+        """Lock the file against edits by this program. Does nothing in a read-only folder.
 
         Raises `ConfigError` if another process keeps the lock longer than `LOCK_TIMEOUT`.
         """

@@ -47,7 +47,7 @@ class Names:
                 self._collections.entry(name)  # which raises
         return [under for under, own in self.current.items() if own in names]
 
-    def of(self, *names: str) -> Where:
+    def condition_for(self, *names: str) -> Where:
         """Return the condition for the chunks of these collections.
 
         Raises:
@@ -56,19 +56,19 @@ class Names:
         stored = self.stored(*names)
         return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
 
-    def named(self, documents: list[Document]) -> list[Document]:
+    def with_current_names(self, documents: list[Document]) -> list[Document]:
         """Replace former collection names in the metadata of documents by current ones."""
         if not self.is_renaming:
             return documents
 
-        def named(document: Document) -> Document:
+        def with_current(document: Document) -> Document:
             under = document.metadata.get("collection")
             own = self.current.get(under) if isinstance(under, str) else None
             return replace(document, metadata=document.metadata | {"collection": own}) if own else document
 
-        return [named(document) for document in documents]
+        return [with_current(document) for document in documents]
 
-    def meant(self, where: Where) -> dict[str, Any]:
+    def with_stored_names(self, where: Where) -> dict[str, Any]:
         """Normalise a condition, and add the former names of collections to it."""
         condition = normalise(where)
         if not self.is_renaming:
@@ -85,26 +85,26 @@ class Scope:
         self._names: Names | None = None
         self._orphans: _Orphans | None = None
 
-    def now(self) -> Names:
+    def current_names(self) -> Names:
         """Return the names of the collections. They are computed again only after documents.yaml changed."""
         entries, known = self.collections.entries(), self._names
         if known is None or known.entries is not entries:
             self._names = known = Names(self.collections, entries)
         return known
 
-    def of_all(self, names: Names | None = None) -> Where | None:
+    def condition_for_all(self, names: Names | None = None) -> Where | None:
         """Return the condition that excludes chunks of undefined collections.
 
         The store is read again only after documents.yaml changed. Usually a search only checks the date of that file,
         and runs without a condition, which is faster.
 
         Args:
-            names: The names of the collections; None for those of now.
+            names: The names of the collections; None for the current ones.
 
         Returns:
             The condition, or None if all chunks belong to defined collections.
         """
-        names, known = self.now() if names is None else names, self._orphans
+        names, known = self.current_names() if names is None else names, self._orphans
         if known is None or known.names is not names:
             self._orphans = known = _Orphans(names, tuple(self._orphaned_names(names)))
         return {"collection": {"$nin": list(known.stored)}} if known.stored else None
@@ -115,7 +115,7 @@ class Scope:
         Raises:
             CollectionNotFoundError: The collection does not exist.
         """
-        names = self.now()
+        names = self.current_names()
         if name is not None and len(names.stored(name)) == 1:
             return self.store.sources(name)
         found = [
@@ -127,7 +127,7 @@ class Scope:
 
     def orphans(self) -> list[SourceInfo]:
         """List the sources of undefined collections, which are stored but not searched."""
-        names = self.now().current
+        names = self.current_names().current
         return [info for info in self.store.sources() if info.collection not in names]
 
     def forget(self) -> None:

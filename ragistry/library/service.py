@@ -111,7 +111,7 @@ class DocumentService(IngestMethods, SearchMethods):
             ObservedEmbedder(self.embedder, observer) if is_observed else self.embedder,
             self.reading,
             collection,
-            partial(self.collections.kept, collection),
+            partial(self.collections.collection_lock, collection),
             replace=plan.replace,
             engine=engine,
             report=report,
@@ -144,7 +144,7 @@ class DocumentService(IngestMethods, SearchMethods):
         return self.reading.limits
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
-        names = self.scope.now()
+        names = self.scope.current_names()
         condition = self._condition(names, request.collection, request.where)
         chosen = self.registry.chosen(request.technique)
         start = perf_counter()
@@ -152,7 +152,7 @@ class DocumentService(IngestMethods, SearchMethods):
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
             documents = retrieve_filled(
-                lambda number: names.named(chosen.retrieve(request.query, top_k=number, where=condition)),
+                lambda number: names.with_current_names(chosen.retrieve(request.query, top_k=number, where=condition)),
                 fold_identical,
                 top_k,
             )
@@ -184,11 +184,13 @@ class DocumentService(IngestMethods, SearchMethods):
         text = plain_text(document)
         found = self.store.search_text(text, TOP_K_LIMIT, where=condition, every=True)
         known = {place_name(document), *document.metadata[COPY_PLACES]}
-        others = [one for one in names.named(found) if plain_text(one) == text and place_name(one) not in known]
+        others = [
+            one for one in names.with_current_names(found) if plain_text(one) == text and place_name(one) not in known
+        ]
         return folded(document, others)
 
     def _check_where(self, names: Names, where: Where, collection: str | None, *, found: bool) -> None:
-        scope = self.scope.of_all(names) if collection is None else names.of(collection)
+        scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
         for said in (
             check_condition(self.store, where, scope, found=found),
             self._kinds.uncompared(where, scope),
@@ -198,8 +200,8 @@ class DocumentService(IngestMethods, SearchMethods):
                     degraded(said)
 
     def _condition(self, names: Names, collection: str | None, where: Where | None) -> Where | None:
-        scope = self.scope.of_all(names) if collection is None else names.of(collection)
-        meant = None if where is None else names.meant(with_stored_dates(where))
+        scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
+        meant = None if where is None else names.with_stored_names(with_stored_dates(where))
         return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
 
     def list_sources(self, collection: str | None = None) -> list[str]:
@@ -318,8 +320,8 @@ class DocumentService(IngestMethods, SearchMethods):
             if self.store.count({"collection": name}):  # an empty one can be deleted while another process writes
                 removed += self.store.delete(where={"collection": name})
 
-        with self.collections.unedited():
-            if name not in self.scope.now().current:
+        with self.collections.file_lock():
+            if name not in self.scope.current_names().current:
                 remove_chunks()
         if not removed:
             self.collections.remove(name, before=remove_chunks)
@@ -378,7 +380,7 @@ class DocumentService(IngestMethods, SearchMethods):
                 false.
         """
         self._complete_renames()
-        with self.collections.kept(to_col):
+        with self.collections.collection_lock(to_col):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
         self._wrote()
         return chunks
@@ -400,14 +402,14 @@ class DocumentService(IngestMethods, SearchMethods):
             CollectionNotFoundError: The collection does not exist.
         """
         self._complete_renames()
-        with self.collections.kept(collection):
+        with self.collections.collection_lock(collection):
             set_metadata(self.store, self.source(source, collection), metadata)
         self._wrote()
         return self.source(source, collection)
 
     def count(self, collection: str | None = None) -> int:
         """Count the chunks of one collection, or of all collections."""
-        return self.store.count(self._condition(self.scope.now(), collection, None))
+        return self.store.count(self._condition(self.scope.current_names(), collection, None))
 
     def _complete_renames(self) -> None:
         moving.complete_renames(self.collections, self.store)

@@ -53,10 +53,10 @@ class WorkspaceTargets:
 
     def _of_collections(self) -> list[Target]:
         """List the collections; a search uses both names during a rename."""
-        names, targets = self.library.scope.now(), library_targets(self.library)
+        names, targets = self.library.scope.current_names(), library_targets(self.library)
         renamed = {entry.name for entry in being_renamed(self.library.collections)}
         return [
-            replace(target, where=names.of(target.name), technique=self.build(self.library.store))
+            replace(target, where=names.condition_for(target.name), technique=self.build(self.library.store))
             if target.name in renamed
             else target
             for target in targets

@@ -104,7 +104,7 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     [hit] = found
     where = {"collection": hit.metadata["collection"]}
     [wide] = widened(reach.library.store, [hit], reach=REACH, top_k=1, where=where, choose=_as_many_as_fit)
-    [hit, wide] = reach.library.scope.now().named([hit, wide])
+    [hit, wide] = reach.library.scope.current_names().with_current_names([hit, wide])
     metadata = {key: _shown(wide.metadata[key]) for key in SENT_METADATA if key in wide.metadata}
     room = CUSTOM_CHARACTERS
     for key, value in custom_metadata(hit.metadata).items():
@@ -190,7 +190,7 @@ def read_resource(reach: Reach, uri: str) -> types.ReadResourceResult:
 
 def _chunk(reach: Reach, address: Address) -> str:
     """Return the id of a passage. During a rename, the store may have it under the earlier name of the collection."""
-    ids = [chunk_id(name, *address[1:]) for name in reach.library.scope.now().stored(address.collection)]
+    ids = [chunk_id(name, *address[1:]) for name in reach.library.scope.current_names().stored(address.collection)]
     return next((id for id in ids if len(ids) > 1 and reach.library.store.get([id])), chunk_id(*address))
 
 

@@ -114,7 +114,9 @@ def list_sources(request: Request, collection: str, folder: FolderId = None) -> 
     caller_of(request).check_collection(library, collection)
     sources = library.list_sources_detail(collection)
     if folder is not None:
-        where = {"$and": [library.scope.now().of(collection), {SENT_FROM: folder}, {"chunk_index": 0}]}
+        where = {
+            "$and": [library.scope.current_names().condition_for(collection), {SENT_FROM: folder}, {"chunk_index": 0}]
+        }
         sent = {one.metadata["source_file"] for one in library.store.scan(where)}
         sources = [row for row in sources if row["source_file"] in sent]
     return {"sources": sources}
@@ -126,9 +128,9 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
     library = served_by(request).workspace.library
     caller_of(request).check_collection(library, collection)
     info = library.source(name, collection)
-    names = library.scope.now()
-    chunks = library.store.scan({"$and": [names.of(collection), {"source_file": name}]})
-    found = sorted(names.named(list(chunks)), key=lambda one: one.metadata["chunk_index"])
+    names = library.scope.current_names()
+    chunks = library.store.scan({"$and": [names.condition_for(collection), {"source_file": name}]})
+    found = sorted(names.with_current_names(list(chunks)), key=lambda one: one.metadata["chunk_index"])
     return source_row(info) | {
         "text": joined_text(found) if found else "",
         "chunks": [document_as_mapping(one) for one in found],

@@ -80,7 +80,7 @@ class Reach:
     def stored_names(self) -> list[str]:
         """Return the names in the store of the collections in reach; one that is being renamed has two."""
         names = self.names()
-        return [stored for stored, name in self.library.scope.now().current.items() if name in names]
+        return [stored for stored, name in self.library.scope.current_names().current.items() if name in names]
 
     def _broken(self) -> InvalidConfigError | OSError | None:
         """Read the collections. Return the error if they cannot be read."""

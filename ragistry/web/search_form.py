@@ -193,7 +193,7 @@ class Headings:
         if version is not self._version and monotonic() - self._read > EVERY:
             self._version, self._read = version, monotonic()
             workspace = self._state.workspace
-            chunks = workspace.store.scan(workspace.library.scope.of_all())
+            chunks = workspace.store.scan(workspace.library.scope.condition_for_all())
             self._known = sorted(set(_headings(chunks)), key=lambda text: (len(text), text))
         patterns = [re.compile(rf"\b{re.escape(word)}", re.I) for word in typed.split()]
         return list(islice((text for text in self._known if all(one.search(text) for one in patterns)), SHOWN))

@@ -199,7 +199,9 @@ def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResu
 
 
 def _results(workspace: Workspace, question: SearchQuery, technique: str) -> TechniqueResults:
-    limits = [workspace.library.scope.now().of(*question.collections)] if question.collections else []
+    limits = (
+        [workspace.library.scope.current_names().condition_for(*question.collections)] if question.collections else []
+    )
     limits += [where] if (where := filters_where(question.filters)) else []
 
     where = {"$and": limits} if limits else None

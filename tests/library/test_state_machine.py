@@ -136,7 +136,7 @@ class LibraryMachine(RuleBasedStateMachine):
 
     def held(self) -> list[tuple[str, dict[str, Text]]]:
         """What the store holds, as `ordered` gives it."""
-        names = self.library.scope.now().current
+        names = self.library.scope.current_names().current
         found: Model = {row["name"]: {} for row in self.library.list_collections()}
         for document in sorted(self.library.store.scan(), key=lambda one: one.metadata["chunk_index"]):
             name, source = names.get(document.metadata["collection"]), document.metadata["source_file"]

@@ -103,7 +103,7 @@ class Ingest:
         embedder: Embeds the chunks.
         reading: Settings for reading and chunking sources.
         collection: Name of the collection.
-        kept: Returns a context manager for each write, which raises an error if the collection was deleted.
+        collection_lock: Returns a context manager for each write, which raises an error if the collection was deleted.
         replace: Overwrite a stored source of the same name.
         engine: Engine that reads sources and embeds texts; None for this process.
         report: Report that `run` completes; None for a new one.
@@ -115,7 +115,7 @@ class Ingest:
         embedder: Embedder,
         reading: ReadOptions,
         collection: str,
-        kept: Callable[[], AbstractContextManager[object]] = nullcontext,
+        collection_lock: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
         replace: bool = False,
         engine: Engine | None = None,
@@ -125,7 +125,7 @@ class Ingest:
         self.embedder = embedder
         self.reading = reading
         self.collection = collection
-        self.kept = kept
+        self.collection_lock = collection_lock
         self.replace = replace
         self.engine = engine or LocalEngine()
         self._is_here = engine is None
@@ -294,7 +294,7 @@ class Ingest:
         self.report.embedded += len(vectors)
         for prepared in group.prepared:
             prepared.known |= {text: vectors[text] for text in prepared.unknown()}
-            _patiently(self._write_kept, prepared)
+            _patiently(self._write_locked, prepared)
 
     def _embed(self, texts: Sequence[str]) -> Any:
         """Embed a few texts with the engine. Raises `ModelError`."""
@@ -305,14 +305,14 @@ class Ingest:
             raise outcome
         return outcome
 
-    def _write_kept(self, prepared: Prepared) -> None:
+    def _write_locked(self, prepared: Prepared) -> None:
         """Write a source, if its collection exists before and after the write.
 
         If the collection is deleted during the write, a new source is removed again, because no search would find it.
         """
         is_written = False
         try:
-            with self.kept():
+            with self.collection_lock():
                 self._write_source(prepared)
                 is_written = True
         except CollectionNotFoundError:
