@@ -28,7 +28,7 @@ from benchmarks.quality import paired_p
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_chunking_set
 from ragistry.evaluation.statistics import holm
-from ragistry.evaluation.systems.kept import KeptVectors, kept
+from ragistry.evaluation.systems.recorded_answers import RecordedEmbedder, cached_embedder
 from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
 from ragistry.models.registry import chunking_of
@@ -91,7 +91,7 @@ def main() -> None:
     asked = read_chunking_set(DATA / "chunking-eval")
     if options.quick:
         asked = only(asked, QUICK_TEXTS)
-    embedder, tokens = kept(MiniLMEmbedder(), options.cache / "vectors.db"), offsets(asked)
+    embedder, tokens = cached_embedder(MiniLMEmbedder(), options.cache / "vectors.db"), offsets(asked)
     settings = options.settings or (QUICK_SETTINGS if options.quick else SETTINGS)
     ways = [(name, pieces_of(asked.texts, reading(name), embedder)) for name in settings]
     ways += [(path.stem, [Piece(*row) for row in json.loads(path.read_text())]) for path in options.pieces]
@@ -112,7 +112,7 @@ def answer(asked: Dataset, query: str) -> list[Piece]:
     return [Piece(text, *span) for text, spans in asked.spans[query].items() for span in spans]
 
 
-def pieces_of(texts: dict[str, str], reading: ReadOptions, embedder: KeptVectors) -> list[Piece]:
+def pieces_of(texts: dict[str, str], reading: ReadOptions, embedder: RecordedEmbedder) -> list[Piece]:
     """The chunks that a library would make of the texts, as Markdown."""
     return [
         Piece(name, chunk.metadata["start"], chunk.metadata["end"])
@@ -121,7 +121,7 @@ def pieces_of(texts: dict[str, str], reading: ReadOptions, embedder: KeptVectors
     ]
 
 
-def retrieved(asked: Dataset, chunks: Sequence[Piece], embedder: KeptVectors, top_k: int) -> list[list[Piece]]:
+def retrieved(asked: Dataset, chunks: Sequence[Piece], embedder: RecordedEmbedder, top_k: int) -> list[list[Piece]]:
     """For each question the ``top_k`` chunks of all texts that are nearest to it, compared exactly."""
     rows = embedder.embed([asked.texts[text][start:end] for text, start, end in chunks])
     queries = embedder.embed(list(asked.judged.values()), role="query")
@@ -158,7 +158,9 @@ def offsets(asked: Dataset) -> Offsets:
     return {name: tokenizer.encode(text, add_special_tokens=False).offsets for name, text in asked.texts.items()}
 
 
-def result_of(name: str, asked: Dataset, chunks: Sequence[Piece], embedder: KeptVectors, tokens: Offsets) -> Result:
+def result_of(
+    name: str, asked: Dataset, chunks: Sequence[Piece], embedder: RecordedEmbedder, tokens: Offsets
+) -> Result:
     ranked = retrieved(asked, chunks, embedder, DEPTH)
     best = [found[:TOP_K] for found in ranked]
     within = [

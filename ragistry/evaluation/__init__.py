@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
     from ragistry.evaluation.systems.foreign import as_technique as as_technique
-    from ragistry.evaluation.systems.kept import recording as recording
-    from ragistry.evaluation.systems.kept import replaying as replaying
+    from ragistry.evaluation.systems.recorded_answers import recording as recording
+    from ragistry.evaluation.systems.recorded_answers import replaying as replaying
 
 _HOMES = {
     "Comparison": "result",
@@ -44,8 +44,8 @@ _HOMES = {
     "read_qrels": "data.trec",
     "read_run": "data.trec",
     "read_topics": "data.trec",
-    "recording": "systems.kept",
-    "replaying": "systems.kept",
+    "recording": "systems.recorded_answers",
+    "replaying": "systems.recorded_answers",
     "write_beir": "data.files",
     "write_qrels": "data.trec",
     "write_run": "data.trec",

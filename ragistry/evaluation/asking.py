@@ -27,7 +27,7 @@ from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import Failure
 from ragistry.evaluation.systems.foreign import rankings_of
-from ragistry.evaluation.systems.kept import CACHED, CHARGED, CHARGED_CPU, KeptVectors, charged
+from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
 from ragistry.types import TOP_K_LIMIT, Document, Progress, Stage, StageScore, is_outside
@@ -204,7 +204,7 @@ class Asking:
     drop_query: bool = False
     seed: int = 0
     timing_repeats: int = TIMING_REPEATS
-    embedder: KeptVectors | None = None
+    embedder: RecordedEmbedder | None = None
     files: Mapping[str, RankingFile] = field(default_factory=dict)
     progress: Progress | None = None
     rankings: dict[str, dict[str, Ranking]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import pytest
 
 from ragistry import open_workspace
 from ragistry.errors import ModelError
-from ragistry.evaluation.systems.kept import model_of
+from ragistry.evaluation.systems.recorded_answers import model_of
 from ragistry.library.remote.clients import place_of
 from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.models.tei import TEIReranker

@@ -17,7 +17,7 @@ from ragistry.evaluation import compare
 from ragistry.evaluation.data.library import library_sources
 from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.systems.index import CARD, Corpus, open_index
-from ragistry.evaluation.systems.kept import KeptVectors, kept
+from ragistry.evaluation.systems.recorded_answers import RecordedEmbedder, cached_embedder
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.stores.registry import open_local
 from ragistry.testing.hashed import HashingEmbedder
@@ -26,11 +26,11 @@ from tests.evaluation.small_sets import TOPICS, topics
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> KeptVectors:
-    return kept(HashingEmbedder(16), tmp_path / "vectors.db")
+def vectors(tmp_path: Path) -> RecordedEmbedder:
+    return cached_embedder(HashingEmbedder(16), tmp_path / "vectors.db")
 
 
-def steps(vectors: KeptVectors | None, folder: Path) -> list[str]:
+def steps(vectors: RecordedEmbedder | None, folder: Path) -> list[str]:
     """What opening the index had to do."""
     done: list[str] = []
     found, store = open_index(
@@ -80,7 +80,7 @@ def test_text_that_the_model_refuses_stops_the_build_and_leaves_no_index(tmp_pat
                 raise EmbeddingGenerationError("the text is refused")
             return super().embed(texts, role=role)
 
-    vectors = kept(Refusing(16), tmp_path / "vectors.db")
+    vectors = cached_embedder(Refusing(16), tmp_path / "vectors.db")
     with pytest.raises(EmbeddingGenerationError, match="d-bees"):
         open_index(Corpus(topics(), Chunking(), vectors), tmp_path)
     assert not list(tmp_path.glob(f"*/{CARD}"))
@@ -111,9 +111,9 @@ def test_vectors_of_equal_texts_come_from_the_library(tmp_path, library, dimensi
         if chunks:
             vectors = theirs.embed([text for text, _ in chunks])
             known.add_documents([EmbeddedChunk(*chunk, row) for chunk, row in zip(chunks, vectors, strict=True)])
-        corpus = Corpus(topics(), Chunking(), kept(counting, tmp_path / "vectors.db"), library=known)
+        corpus = Corpus(topics(), Chunking(), cached_embedder(counting, tmp_path / "vectors.db"), library=known)
         index, store = open_index(corpus, tmp_path, lambda *state: reported.append(state))
-    alone = replace(corpus, vectors=kept(HashingEmbedder(16), tmp_path / "other.db"), library=None)
+    alone = replace(corpus, vectors=cached_embedder(HashingEmbedder(16), tmp_path / "other.db"), library=None)
     with closing(store), closing(open_index(alone, tmp_path / "other")[1]) as plain:
         ids = [document.id for document in plain.scan()]
         assert np.allclose(store.vectors(ids), plain.vectors(ids))

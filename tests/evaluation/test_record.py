@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ragistry.errors import EmbeddingGenerationError, EvaluationError, MissingRecordError
 from ragistry.evaluation import recording, replaying
-from ragistry.evaluation.systems.kept import CHARGED_CPU, TEXTS_AT_ONCE, charged, kept
+from ragistry.evaluation.systems.recorded_answers import CHARGED_CPU, TEXTS_AT_ONCE, cached_embedder, charged
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.trace import collect, model_call, stage
@@ -162,9 +162,9 @@ def test_file_that_is_no_recording_is_refused(file):
 def test_what_was_embedded_before_a_failure_is_kept(file):
     texts = [f"text {number}" for number in range(2 * TEXTS_AT_ONCE)]
     with pytest.raises(EmbeddingGenerationError):
-        kept(Noisy(fails_at=texts[-1]), file).embed(texts)
+        cached_embedder(Noisy(fails_at=texts[-1]), file).embed(texts)
     second = Noisy()
-    kept(second, file).embed(texts)
+    cached_embedder(second, file).embed(texts)
     assert second.texts == ["warm up", *texts[TEXTS_AT_ONCE:]]
 
 
@@ -175,8 +175,8 @@ class Clock:
         self.now = 0.0
         for name in (
             "ragistry.trace.perf_counter",
-            "ragistry.evaluation.systems.kept.perf_counter",
-            "ragistry.evaluation.systems.kept.process_time",
+            "ragistry.evaluation.systems.recorded_answers.perf_counter",
+            "ragistry.evaluation.systems.recorded_answers.process_time",
         ):
             monkeypatch.setattr(name, lambda: self.now)
 
@@ -195,7 +195,7 @@ class Slow(Noisy):
 
 def test_every_retrieval_is_charged_as_if_it_embedded(file, monkeypatch):
     clock = Clock(monkeypatch)
-    vectors = kept(Slow(clock), file)
+    vectors = cached_embedder(Slow(clock), file)
 
     def charge(queries: list[str]) -> tuple[float, float, int, int]:
         vectors.file.charged.clear()

@@ -13,9 +13,9 @@ from ragistry.config.settings import LOCAL
 from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
-from ragistry.evaluation.systems.kept import KINDS, KeptVectors, kept, recording, replaying
 from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.evaluation.systems.masking import MaskedLibrary
+from ragistry.evaluation.systems.recorded_answers import KINDS, RecordedEmbedder, cached_embedder, recording, replaying
 from ragistry.evaluation.systems.systems import (
     System,
     Want,
@@ -51,7 +51,7 @@ class Built(NamedTuple):
 
     systems: list[System]
     errors: dict[str, Exception]
-    embedder: KeptVectors | None
+    embedder: RecordedEmbedder | None
 
 
 def build_systems(
@@ -104,7 +104,7 @@ def build_systems(
         if record is not None or replay is not None:  # Every answer has to be recorded.
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
         elif "embedder" in models:
-            models["embedder"] = kept(models["embedder"], folder / "vectors.db")
+            models["embedder"] = cached_embedder(models["embedder"], folder / "vectors.db")
         built = built._replace(embedder=models.get("embedder"))
         over = {}
         for chunking in dict.fromkeys(one.chunking for one in made):
@@ -157,7 +157,7 @@ def _resources(
     counter = models["embedder"] if chunking.fit else None
     language = _language(dataset, workspace.settings.language)
     library = _library(workspace)
-    known = library if isinstance(vectors, KeptVectors) and not records else None
+    known = library if isinstance(vectors, RecordedEmbedder) and not records else None
     own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
     index, store = open_index(Corpus(dataset, chunking, vectors, counter, language, known, own), folder, progress)
     stack.callback(store.close)

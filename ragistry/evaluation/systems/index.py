@@ -26,8 +26,8 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
-from ragistry.evaluation.systems.kept import TEXTS_AT_ONCE, KeptVectors, fingerprint_of
 from ragistry.evaluation.systems.masking import MaskedStore
+from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.ingest.run import Ingest, explained, refusal
 from ragistry.library.ingest.source import ReadOptions, SourceText
@@ -128,7 +128,7 @@ class Corpus:
 
     dataset: Dataset
     chunking: Chunking
-    vectors: KeptVectors | None = None
+    vectors: RecordedEmbedder | None = None
     counter: Embedder | None = None
     language: str = "english"
     library: LibraryStore | None = None
@@ -353,7 +353,11 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
 
 
 def _explain(
-    error: ModelError, rows: Sequence[EmbeddedChunk], texts: Sequence[str], batch: Sequence[str], vectors: KeptVectors
+    error: ModelError,
+    rows: Sequence[EmbeddedChunk],
+    texts: Sequence[str],
+    batch: Sequence[str],
+    vectors: RecordedEmbedder,
 ) -> None:
     """Raise an error with the document of the text for which a batch was refused; return if there is none."""
     documents: dict[str, list[str]] = {}

@@ -75,7 +75,7 @@ def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
         kind = next((kind for kind, protocol in KINDS.items() if isinstance(part, protocol)), None)
         if kind is not None:
             records.use_model(name, kind, model := model_of(part))
-            found[name] = _KEPT[kind](records, model, part)
+            found[name] = _RECORDED[kind](records, model, part)
     return found
 
 
@@ -91,15 +91,15 @@ def replaying(file: str | Path) -> dict[str, Any]:
         EvaluationError: The file does not exist, or is damaged.
     """
     records = AnswerStore(file, replay=True)
-    return {name: _KEPT[kind](records, model) for name, (kind, model) in records.models().items()}
+    return {name: _RECORDED[kind](records, model) for name, (kind, model) in records.models().items()}
 
 
-def kept(embedder: Embedder, path: Path) -> KeptVectors:
-    """Keep the vectors of an embedder in a file, which any number of models may share."""
-    return KeptVectors(AnswerStore(path), fingerprint_of(embedder), embedder)
+def cached_embedder(embedder: Embedder, path: Path) -> RecordedEmbedder:
+    """Cache the vectors of an embedder in a file, which any number of models may share."""
+    return RecordedEmbedder(AnswerStore(path), fingerprint_of(embedder), embedder)
 
 
-class Kept(NamedTuple):
+class Answer(NamedTuple):
     """An answer of a model as bytes, its time and tokens, and what the model reported as degraded."""
 
     answer: bytes
@@ -200,13 +200,13 @@ class AnswerStore:
         known = self._known([_key(model, one) for one in asked]).values()
         return sum(one.ms for one in known) / 1000, sum(one.tokens for one in known)
 
-    def _known(self, keys: Sequence[bytes]) -> dict[bytes, Kept]:
+    def _known(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         query = "SELECT answer, ms, cpu_ms, tokens, note FROM answers WHERE asked = ?"
         with self._open() as connection:
             rows = {key: connection.execute(query, (key,)).fetchone() for key in dict.fromkeys(keys)}
-        return {key: Kept(*row) for key, row in rows.items() if row is not None}
+        return {key: Answer(*row) for key, row in rows.items() if row is not None}
 
-    def _ask(self, missing: Sequence[tuple[bytes, Asked]], ask: Ask) -> dict[bytes, Kept]:
+    def _ask(self, missing: Sequence[tuple[bytes, Asked]], ask: Ask) -> dict[bytes, Answer]:
         """Ask the model and keep its answers, each with its share of the time and tokens."""
         with trace.collect() as inner, trace.stage("ask"):
             start, cpu = perf_counter(), process_time()
@@ -216,7 +216,7 @@ class AnswerStore:
         tokens = sum(stage.tokens for stage in stages)
         note = "; ".join(stage.degraded for stage in stages if stage.degraded)
         made = {
-            key: Kept(_bytes(answer), ms / share, cpu_ms / share, tokens / share, note)
+            key: Answer(_bytes(answer), ms / share, cpu_ms / share, tokens / share, note)
             for (key, _), answer in zip(missing, said, strict=True)
         }
         with self._open() as connection:
@@ -262,7 +262,7 @@ def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
     return sum(float(stage.detail.get(key, 0.0)) for stage in stages)
 
 
-class KeptModel:
+class RecordedModel:
     """A model whose answers are kept.
 
     Args:
@@ -275,7 +275,7 @@ class KeptModel:
         self.file, self.model, self.live = file, model, live
 
 
-class KeptVectors(KeptModel):
+class RecordedEmbedder(RecordedModel):
     """An `Embedder`. Each text is a separate question, independent of its batch."""
 
     _warm = False
@@ -334,7 +334,7 @@ class KeptVectors(KeptModel):
         return self.file.cost(self.model, [{"role": "document", "text": text} for text in texts])
 
 
-class KeptGenerator(KeptModel):
+class RecordedGenerator(RecordedModel):
     """A `Generator`. The schema is part of the question."""
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
@@ -344,7 +344,7 @@ class KeptGenerator(KeptModel):
         )
 
 
-class KeptReranker(KeptModel):
+class RecordedReranker(RecordedModel):
     """A `Reranker`. A query with all its texts is one question, because some models compare the texts."""
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -353,7 +353,7 @@ class KeptReranker(KeptModel):
         return list(json.loads(said))
 
 
-_KEPT = {"embedder": KeptVectors, "generator": KeptGenerator, "reranker": KeptReranker}
+_RECORDED = {"embedder": RecordedEmbedder, "generator": RecordedGenerator, "reranker": RecordedReranker}
 
 
 def fingerprint_of(embedder: Embedder) -> dict[str, Any]:
@@ -366,7 +366,7 @@ def model_of(part: Any) -> Any:
 
     Settings are plain attributes, also in mappings, and the URL of its server.
     """
-    if isinstance(part, KeptModel):
+    if isinstance(part, RecordedModel):
         return part.model
     if isinstance(part, Embedder):
         return fingerprint_of(part)

@@ -16,7 +16,7 @@ from ragistry.config.yaml_file import YamlFile
 from ragistry.evaluation.data.dataset import Run
 from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
-from ragistry.evaluation.systems.kept import model_of, plain
+from ragistry.evaluation.systems.recorded_answers import model_of, plain
 from ragistry.evaluation.systems.variants import Variant
 from ragistry.plugins import written_name
 from ragistry.techniques.checks import Checked, Entry, Parts, VariedFile, check_entries, read_entries
