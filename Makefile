@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL: # one installation at a time
 .PHONY: install dev demo test smoke check lint wheel format docs bench constraints clean
 
-install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP and the server
+install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP, the server and ChromaDB
 
 $(VENV)/installed: pyproject.toml constraints.txt scripts/install.py
 	@$(PYTHON) scripts/install.py $(VENV) installed

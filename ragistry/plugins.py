@@ -136,6 +136,8 @@ def _import(spec: str, name: str) -> ModuleType:
             f"cannot load {spec!r}: module {name!r} needs {error.name!r}, which is not installed; "
             f"install the package that provides {error.name!r}"
         ) from error
+    except ConfigError:  # it names what to install
+        raise
     except Exception as error:
         raise ConfigError(
             f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "

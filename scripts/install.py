@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST = (3, 11)
-EXTRAS = {"installed": "ui,mcp,server", "dev": "ui,mcp,server,dev"}
+EXTRAS = {"installed": "ui,mcp,server,chroma", "dev": "ui,mcp,server,chroma,dev"}
 UNFINISHED = "unfinished"
 FULL = ("No space left on device", "Disk quota exceeded")
 UNREACHABLE = ("Retrying (", "Max retries exceeded", "(from versions: none)")

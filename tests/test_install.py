@@ -67,7 +67,7 @@ def refusal(script: ModuleType, level: str = "installed") -> str:
 def test_packages_are_installed_once(script: ModuleType, tmp_path: Path) -> None:
     pip_says(tmp_path, DONE)
     script.main(".venv", "installed")
-    assert "--editable=.[ui,mcp,server]" in (tmp_path / "calls.txt").read_text()
+    assert "--editable=.[ui,mcp,server,chroma]" in (tmp_path / "calls.txt").read_text()
     script.main(".venv", "installed")
     assert calls(tmp_path) == 1
     script.main(".venv", "dev")

@@ -163,20 +163,35 @@ def test_places_that_contradict_are_named(tmp_path: Path, stores: str, documents
     assert "hush" not in str(caught.value)
 
 
-WITHOUT_PSYCOPG = """
+WITHOUT_PACKAGE = """
 import sys
-sys.modules["psycopg"] = None
+sys.modules[sys.argv[1]] = None
 import ragistry
 try:
-    ragistry.open_workspace(sys.argv[1])
-except ragistry.errors.RagistryError as error:
+    with ragistry.open_workspace(sys.argv[2]) as workspace:
+        workspace.targets
+except ragistry.errors.ConfigError as error:
     print(error)
 """
+ARCHIVE = "archives: [{name: a, collection_name: letters, embedding_model: m}]"
 
 
-def test_without_the_extra_postgres_says_what_to_install(tmp_path: Path) -> None:
-    write(tmp_path, "store: {use: postgres, url: 'postgresql://a'}")
-    assert "[postgres]'" in run(WITHOUT_PSYCOPG, tmp_path).partition("pip install")[2]
+@pytest.mark.parametrize(("package", "extra", "stores", "documents", "place"), [
+    ("psycopg", "postgres", "store: {use: postgres, url: 'postgresql://a'}", "", "vector_stores.yaml:1"),
+    ("chromadb", "chroma", "store: {use: chroma}", "", "vector_stores.yaml:1"),
+    ("chromadb", "chroma", "chromadb: {persist_directory: x}", "", "vector_stores.yaml:1"),
+    ("chromadb", "chroma", "chromadb: {host: there}", "", "vector_stores.yaml:1"),
+    ("chromadb", "chroma", "", "chroma_path: x", "documents.yaml:1"),
+    ("chromadb", "chroma", ARCHIVE, "", ""),
+])  # fmt: skip
+def test_without_the_extra_of_a_store_says_what_to_install(
+    tmp_path: Path, package: str, extra: str, stores: str, documents: str, place: str
+) -> None:
+    write(tmp_path, stores, documents)
+    message = run(WITHOUT_PACKAGE, package, tmp_path)
+    assert place in message
+    assert f"[{extra}]'" in message.partition("pip install")[2]
+    assert message.count("\n") == 1
 
 
 def test_an_embedded_chroma_has_one_workspace_at_a_time(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from ragistry.protocols import LibraryStore
     from ragistry.workspace import Workspace
 
-PACKAGES = ("chromadb", "onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
+PACKAGES = ("onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
+OPTIONAL_PACKAGES = ("chromadb", "psycopg", "ray")
+"""Packages of extras whose versions are printed if they are installed."""
 CHUNKS_READ = 500
 """Number of chunks of a collection that are sampled for its language."""
 FAMILIES_NAMED, COPIES_NAMED = 5, 5
@@ -69,10 +71,12 @@ def doctor(
 
 def _versions() -> Finding:
     found = []
-    for package in ("ragistry", *PACKAGES):
+    for package in ("ragistry", *PACKAGES, *OPTIONAL_PACKAGES):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
+            if package in OPTIONAL_PACKAGES:
+                continue
             return Finding("versions", "failed", f"{package} is not installed; run: {install_command()}")
     return Finding("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
 
@@ -262,7 +266,11 @@ def _archives(opened: Workspace) -> list[Finding]:
     """Ask each archive a question; nothing without archives."""
     if not opened.settings.archives:
         return []
-    return [_try(f"archive {each.name}", partial(_ask, each)) for each in opened.archives.techniques]
+    try:
+        techniques = opened.archives.techniques
+    except RagistryError as error:
+        return [Finding("archives", "failed", str(error))]
+    return [_try(f"archive {each.name}", partial(_ask, each)) for each in techniques]
 
 
 def _names(opened: Workspace) -> list[Finding]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +125,37 @@ def test_fault_in_a_class_of_the_user_is_one_line(ragistry: Run, corpus: Corpus)
     corpus({"mistaken_model.py": code}, folder=".")
     done = ragistry("doctor")
     assert (done.code, "failed  generator own: raised TypeError: string indices" in done.out) == (1, True), done.out
+
+
+WITHOUT_CHROMADB = """
+import sys
+from importlib import metadata
+
+sys.modules["chromadb"] = None
+version = metadata.version
+
+def without_chromadb(name):
+    if name == "chromadb":
+        raise metadata.PackageNotFoundError(name)
+    return version(name)
+
+metadata.version = without_chromadb
+sys.argv[0] = "ragistry"
+from ragistry.cli import main
+sys.exit(main())
+"""
+ARCHIVE = "archives: [{name: letters, description: d, collection_name: letters, embedding_model: m}]"
+
+
+@pytest.mark.parametrize(("stores", "failed"), [("", {}), (ARCHIVE, {"archives": "[chroma]'"})])
+def test_doctor_works_without_the_extra_chroma(tmp_path: Path, stores: str, failed: dict[str, str]) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "vector_stores.yaml").write_text(stores, encoding="utf-8")
+    command = [sys.executable, "-c", WITHOUT_CHROMADB, "doctor", "--json", "--workspace", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    findings = {each["name"]: (each["state"], each["detail"]) for each in json.loads(done.stdout)["findings"]}
+    assert {name for name, (state, _) in findings.items() if state == "failed"} == failed.keys()
+    assert all(remedy in findings[name][1] for name, remedy in failed.items())
+    assert findings["versions"][0] == "ok"
+    assert "chromadb" not in findings["versions"][1]
+    assert done.returncode == bool(failed)
