@@ -1,6 +1,6 @@
-"""Find the class that ``use:`` names: an entry point of an installed package, or ``module:Class``.
+"""Find the class that ``use:`` names: one of this package, an entry point of another, or ``module:Class``.
 
-The built-in techniques and stores are entry points of this package.
+`BUILT_IN` has the classes of this package. Installed packages are searched only for a name that it lacks.
 """
 
 from __future__ import annotations
@@ -14,15 +14,61 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragistry.errors import ConfigError
 from ragistry.utils.wording import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+BUILT_IN: dict[str, dict[str, str]] = {
+    "ragistry.techniques": {
+        "adaptive": "ragistry.techniques.adaptive:AdaptiveTechnique",
+        "bm25": "ragistry.techniques.bm25:BM25Technique",
+        "collection_routed": "ragistry.techniques.routing.technique:CollectionRoutedTechnique",
+        "contextual_compression": "ragistry.techniques.contextual_compression:ContextualCompressionTechnique",
+        "corrective": "ragistry.pipelines.corrective:CorrectiveTechnique",
+        "decompose": "ragistry.techniques.decompose:DecomposeTechnique",
+        "distinct": "ragistry.techniques.distinct:DistinctTechnique",
+        "graph": "ragistry.techniques.graph:GraphTechnique",
+        "hybrid": "ragistry.techniques.hybrid:HybridTechnique",
+        "hyde": "ragistry.techniques.hyde:HyDETechnique",
+        "learned_sparse": "ragistry.techniques.learned_sparse:LearnedSparseTechnique",
+        "llm_rerank": "ragistry.techniques.llm_rerank:LLMRerankTechnique",
+        "mmr": "ragistry.techniques.mmr:MMRTechnique",
+        "multi_query": "ragistry.techniques.multi_query:MultiQueryTechnique",
+        "naive": "ragistry.techniques.naive:NaiveRAGTechnique",
+        "naive_rag": "ragistry.techniques.naive:NaiveRAGTechnique",
+        "parent_document": "ragistry.techniques.parent_document:ParentDocumentTechnique",
+        "pipeline": "ragistry.pipelines.technique:PipelineTechnique",
+        "rerank": "ragistry.techniques.rerank:RerankTechnique",
+        "rm3": "ragistry.techniques.prf:RM3Technique",
+        "rocchio": "ragistry.techniques.prf:RocchioTechnique",
+        "self_rag": "ragistry.techniques.self_rag:SelfRAGTechnique",
+        "sentence_window": "ragistry.techniques.sentence_window:SentenceWindowTechnique",
+        "step_back": "ragistry.techniques.step_back:StepBackTechnique",
+    },
+    "ragistry.generators": {
+        "ollama": "ragistry.ollama.generator:OllamaGenerator",
+        "openai": "ragistry.models.openai:OpenAIGenerator",
+    },
+    "ragistry.rerankers": {
+        "maxsim": "ragistry.models.maxsim:MaxSimReranker",
+        "openai": "ragistry.models.openai:OpenAIReranker",
+        "tei": "ragistry.models.tei:TEIReranker",
+    },
+    "ragistry.stores": {
+        "chroma": "ragistry.stores.chroma:ChromaStore",
+        "local": "ragistry.stores.local:LocalStore",
+        "postgres": "ragistry.stores.postgres:PostgresStore",
+    },
+}
+"""The classes of this package by group and name, in the form of entry points."""
 
 
 class BrokenPluginError(ConfigError):
@@ -40,27 +86,23 @@ class Offer:
 
 @cache
 def offers(group: str) -> dict[str, Offer]:
-    """Return the entry points of a group by name, in order; of duplicates, this package's own wins."""
-    found = sorted(_entry_points().select(group=group), key=lambda point: (point.name, _owner(point) != "ragistry"))
-    chosen: dict[str, Offer] = {}
-    for point in found:
-        chosen.setdefault(point.name, Offer(point.name, point.value, _owner(point)))
-    return chosen
+    """Return what this package and others offer in a group, by name; of duplicates, this package's own wins."""
+    points = [(point.name, point.value, _owner(point)) for point in _entry_points().select(group=group)]
+    own = ((name, spec, "ragistry") for name, spec in BUILT_IN[group].items())
+    found = {name: Offer(name, spec, owner) for name, spec, owner in (*sorted(points, reverse=True), *own)}
+    return dict(sorted(found.items()))
 
 
 @cache
 def _entry_points() -> Any:  # the type differs between versions of Python
     """Return all entry points; each call of the library reads a file of every installed package."""
+    from importlib.metadata import entry_points
+
     return entry_points()
 
 
 def _owner(point: EntryPoint) -> str:
-    return _name(point.dist) if point.dist else "?"
-
-
-@cache
-def _name(distribution: Distribution) -> str:
-    return distribution.name
+    return point.dist.name if point.dist else "?"
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:
@@ -72,7 +114,7 @@ def find_part(use: str, group: str, kind: str) -> Any:
     """Find the class, function or object that ``use`` names.
 
     Args:
-        use: Name of an entry point, or ``module:Class``.
+        use: Name of a built-in class or of an entry point, or ``module:Class``.
         group: Group of entry points.
         kind: Kind of the class in messages.
 
@@ -82,6 +124,9 @@ def find_part(use: str, group: str, kind: str) -> Any:
     """
     if ":" in use:
         return resolve_object(use)
+    if spec := BUILT_IN[group].get(use):
+        with modules_of(None):
+            return resolve_object(spec)
     offer = offers(group).get(use)
     if offer is None:
         known = offers(group)

@@ -1,7 +1,7 @@
 """Build models by name: the embedder of ``embed_model``, and the generators and rerankers of models.yaml.
 
-``use`` in models.yaml is a name of the entry point groups ``ragistry.generators`` and ``ragistry.rerankers`` (which
-also contain the built-in ones), ``module:Class`` or ``module:function``. The class follows the protocol `Generator` or
+``use`` in models.yaml is a built-in name, an entry point of the groups ``ragistry.generators`` and
+``ragistry.rerankers``, ``module:Class`` or ``module:function``. The class follows the protocol `Generator` or
 `Reranker`; a function takes a prompt, or a query and texts. The other keys of an entry are arguments of the constructor
 or function, checked when the file is loaded (`config.arguments`). Both may also take these values of the workspace:
 ``ollama_host``, and ``token_file``, the file of token vectors (None without one).

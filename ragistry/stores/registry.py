@@ -1,7 +1,6 @@
 """Select and open the store of a library by `store: {use: …}` in vector_stores.yaml.
 
-``use`` names a store of the entry point group ``ragistry.stores`` (which also has the built-in ones) or
-``module:Class``. The class follows the protocol `LibraryStore`. The other keys of the entry are arguments of its
+``use`` names a built-in store, an entry point of the group ``ragistry.stores``, or ``module:Class``. The class follows the protocol `LibraryStore`. The other keys of the entry are arguments of its
 constructor, checked when the file is loaded (`config.arguments`). The constructor may also take these values of the
 workspace: ``folder`` (of its data), ``language``, ``exclusive``, ``collection``.
 """
