@@ -21,9 +21,10 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
 from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
+from ragistry.plugins import resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.ocr import is_installed
+from ragistry.readers.formats import has_tesseract
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
@@ -283,9 +284,10 @@ class Workspace(WorkspaceMethods):
         return targets
 
     def _make_archives(self) -> ArchiveTargets:
-        from ragistry.library.remote.technique import ArchiveTargets
-
-        return ArchiveTargets(self.settings.archives)
+        targets: ArchiveTargets = resolve_object("ragistry.library.remote.technique:ArchiveTargets")(
+            self.settings.archives
+        )
+        return targets
 
     def technique_over(self, store: LibraryStore, name: str | None = None) -> RegisteredTechnique:
         """Return a technique of techniques.yaml over another store, such as that of a repository.
@@ -339,7 +341,7 @@ class Workspace(WorkspaceMethods):
             ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
             settings.index_headings,
             settings.language,
-            settings.language if settings.ocr == "auto" and is_installed() else "",
+            settings.language if settings.ocr == "auto" and has_tesseract() else "",
         )
 
 

@@ -34,7 +34,7 @@ def opened_engine(name: EngineName, ray_address: str | None) -> Iterator[Engine 
             raise FlagsError("--ray-address does nothing without --engine ray; add it, or remove --ray-address")
         yield None
         return
-    from ragistry.engines.ray import RayEngine
+    from ragistry.plugins import resolve_object
 
-    with redirect_stdout(sys.stderr), RayEngine(ray_address) as engine:
+    with redirect_stdout(sys.stderr), resolve_object("ragistry.engines.ray:RayEngine")(ray_address) as engine:
         yield engine

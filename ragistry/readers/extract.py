@@ -8,8 +8,10 @@ from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
+from ragistry.plugins import resolve_object
 from ragistry.readers import front_matter
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
 from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
@@ -26,10 +28,6 @@ from ragistry.readers.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.readers.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.readers.line_numbers import line_numbers
 from ragistry.readers.markdown import outline
-from ragistry.readers.office import read_office
-from ragistry.readers.old_formats import read_old
-from ragistry.readers.pdf import read_pdf
-from ragistry.readers.reader_process import read_in_worker
 from ragistry.readers.text_files import SAMPLE, is_text
 from ragistry.utils.custom_metadata import shortened
 
@@ -69,15 +67,18 @@ def extract(
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
     suffix = suffix_of(source)
     if suffix == ".pdf":
-        return read_pdf(source, pdf_engine, limits, ocr)
+        from_pdf: Extracted = _by_name("pdf:read_pdf", source, pdf_engine, limits, ocr)
+        return from_pdf
     if suffix in OFFICE_EXTS or suffix in CONVERTED:
-        found = read_old(source, limits) if suffix in CONVERTED else read_office(source, limits)
+        found: Extracted = _by_name(
+            "old_formats:read_old" if suffix in CONVERTED else "office:read_office", source, limits
+        )
         if suffix in _WRITTEN:
             found = _numbered(found, limits)
         title = found.metadata.get("title") or _first_heading(found.text)
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     if suffix in TEX_EXTS:
-        answer = read_in_worker(source, "tex", limits, "correct it")
+        answer: dict[str, Any] = _by_name("reader_process:read_in_worker", source, "tex", limits, "correct it")
         warnings = _warned(answer["text"], answer["warning"])
         found = Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
         return _numbered(replace(found, digest=answer["digest"]), limits)
@@ -91,6 +92,11 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         numbers = range(1, text.count("\n") + 2)
         found = Extracted(text, source, "text", warnings=_warned(text, warning), line_numbers=numbers)
     return replace(found, digest=sha256(data).hexdigest())
+
+
+def _by_name(spec: str, *arguments: object) -> Any:
+    """Call a function of a reader that is imported now: text and Markdown need none."""
+    return resolve_object(f"ragistry.readers.{spec}")(*arguments)
 
 
 def _numbered(found: Extracted, limits: ExtractLimits) -> Extracted:

@@ -1,8 +1,10 @@
-"""Suffixes of the file formats that can be read."""
+"""Suffixes of the file formats that can be read, and the programs that some of them need."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from functools import cache
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
@@ -26,6 +28,25 @@ CONVERTED = {".doc": ".docx", ".ppt": ".pptx", ".xls": ".xlsx"}
 """Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
 UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"})
 """Formats of documents that are not read, or only with LibreOffice."""
+INSTALL_LIBREOFFICE = "install LibreOffice (`apt install libreoffice`, `brew install --cask libreoffice`)"
+TESSERACT = "tesseract"
+"""The program that reads pages without text."""
+
+
+@cache
+def libreoffice() -> str:
+    """Return the path of LibreOffice; empty if it is not installed."""
+    return shutil.which("soffice") or shutil.which("libreoffice") or ""
+
+
+def has_tesseract() -> bool:
+    """Return whether tesseract is installed."""
+    return shutil.which(TESSERACT) is not None
+
+
+def is_readable(suffix: str) -> bool:
+    """Return whether files with this suffix, in lower case, can be read on this machine."""
+    return suffix in SUPPORTED_FORMATS or (suffix in CONVERTED and bool(libreoffice()))
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

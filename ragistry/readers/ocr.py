@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -10,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from ragistry.errors import ExtractionError
 from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import TESSERACT as PROGRAM
 from ragistry.readers.reader_process import read_in_worker
 from ragistry.text.languages import chunk_language
 
-PROGRAM = "tesseract"
 HOW = (
     "to read it, install tesseract (`apt install tesseract-ocr`, `brew install tesseract`), leave the setting "
     "`ocr` at auto, and ingest it again"
@@ -28,11 +27,6 @@ CODES = {
     "none": "eng", "sesotho": "eng", "tamil": "tam", "thai": "tha", "turkish": "tur", "yiddish": "yid",
 }  # fmt: skip
 """Tesseract's codes of the languages of documents."""
-
-
-def is_installed() -> bool:
-    """Return whether tesseract is installed."""
-    return shutil.which(PROGRAM) is not None
 
 
 def read_page(path: str, page: int, language: str, limits: ExtractLimits) -> str:

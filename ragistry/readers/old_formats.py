@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import replace
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ragistry.errors import ExtractionError, UnsupportedFormatError
+from ragistry.readers import formats
 from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
-from ragistry.readers.formats import CONVERTED, SUPPORTED_FORMATS
 from ragistry.readers.office import read_office
-
-PROGRAMS = ("soffice", "libreoffice")
-HOW = "install LibreOffice (`apt install libreoffice`, `brew install --cask libreoffice`)"
-
-
-@cache
-def converter() -> str:
-    """Return the path of LibreOffice; empty if it is not installed."""
-    return next(filter(None, map(shutil.which, PROGRAMS)), "")
-
-
-def is_readable(suffix: str) -> bool:
-    """Return whether files with this suffix, in lower case, can be read on this machine."""
-    return suffix in SUPPORTED_FORMATS or (suffix in CONVERTED and bool(converter()))
 
 
 def read_old(path: str, limits: ExtractLimits) -> Extracted:
@@ -39,15 +23,18 @@ def read_old(path: str, limits: ExtractLimits) -> Extracted:
         ExtractionError: It cannot convert the file within ``limits.seconds``, or the result is over a limit.
     """
     suffix = Path(path).suffix.lower()
-    target = CONVERTED[suffix]
-    if not converter():
-        raise UnsupportedFormatError(f"{path!r} has the old format {suffix!r}; {HOW}, or save it as {target}")
+    target = formats.CONVERTED[suffix]
+    if not formats.libreoffice():
+        raise UnsupportedFormatError(
+            f"{path!r} has the old format {suffix!r}; {formats.INSTALL_LIBREOFFICE}, or save it as {target}"
+        )
     data = read_at_most(path, int(limits.bytes))
     with TemporaryDirectory(prefix="ragistry-") as name:
         folder = Path(name)
         (folder / f"source{suffix}").write_bytes(data)
+        profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
         command = [
-            converter(), "--headless", "--norestore", f"-env:UserInstallation={(folder / 'profile').as_uri()}",
+            formats.libreoffice(), "--headless", "--norestore", profile,
             "--convert-to", target[1:], "--outdir", str(folder / "converted"), str(folder / f"source{suffix}"),
         ]  # fmt: skip
         try:

@@ -12,8 +12,7 @@ from pathlib import PurePosixPath
 from typing import IO, BinaryIO
 
 from ragistry.readers.encoding import BOMS, UndecodableError, decode
-from ragistry.readers.formats import UNREAD_FORMATS, suffix_of
-from ragistry.readers.old_formats import is_readable
+from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
 
 SAMPLE = 16_384
 """Number of bytes of a file that decide, most of them at its start."""

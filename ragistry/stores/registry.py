@@ -1,8 +1,9 @@
 """Select and open the store of a library by `store: {use: …}` in vector_stores.yaml.
 
-``use`` names a built-in store, an entry point of the group ``ragistry.stores``, or ``module:Class``. The class follows the protocol `LibraryStore`. The other keys of the entry are arguments of its
-constructor, checked when the file is loaded (`config.arguments`). The constructor may also take these values of the
-workspace: ``folder`` (of its data), ``language``, ``exclusive``, ``collection``.
+``use`` names a built-in store, an entry point of the group ``ragistry.stores``, or ``module:Class``. The class follows
+the protocol `LibraryStore`. The other keys of the entry are arguments of its constructor, checked when the file is
+loaded (`config.arguments`). The constructor may also take these values of the workspace: ``folder`` (of its data),
+``language``, ``exclusive``, ``collection``.
 """
 
 from __future__ import annotations

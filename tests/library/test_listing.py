@@ -12,7 +12,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.service import DocumentService
-from ragistry.readers import old_formats
+from ragistry.readers import formats
 from ragistry.readers.formats import SUPPORTED_FORMATS, UNREAD_FORMATS
 from tests.conftest import Corpus
 from tests.library.conftest import deny, stored
@@ -146,7 +146,7 @@ def test_a_file_with_the_name_of_our_database_hides_nothing(corpus: Corpus) -> N
 def test_files_of_unread_formats_are_counted_in_one_warning(
     library: DocumentService, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(old_formats, "converter", lambda: "")  # LibreOffice is not installed
+    monkeypatch.setattr(formats, "libreoffice", lambda: "")  # LibreOffice is not installed
     folder = corpus(dict.fromkeys(("tea.md", "a.ppt", "sub/b.PPT", "a.doc", "sub/b.doc", "c/c.doc", "s.xls"), "Tea"))
     report = library.ingest_folder(folder, "notes")
     assert (report.added, report.failed, report.unread) == (["tea.md"], [], {".doc": 3, ".ppt": 2, ".xls": 1})

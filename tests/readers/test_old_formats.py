@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.errors import ExtractionError, UnsupportedFormatError
-from ragistry.readers import old_formats
+from ragistry.readers import formats
 from ragistry.readers.extract import extract
 from tests.messages import refused
 from tests.readers.office_files import docx_of
@@ -34,16 +34,16 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     programs = tmp_path / "programs"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-    old_formats.converter.cache_clear()
+    formats.libreoffice.cache_clear()
 
     def put(code: str) -> None:
         program = programs / "soffice"
         program.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        old_formats.converter.cache_clear()
+        formats.libreoffice.cache_clear()
 
     yield put
-    old_formats.converter.cache_clear()
+    formats.libreoffice.cache_clear()
 
 
 def test_old_document_is_converted_and_read(tmp_path: Path, install: Install) -> None:
@@ -86,12 +86,12 @@ def test_failed_conversion_is_refused_with_its_reason(
         extract(path)
 
 
-@pytest.mark.skipif(not old_formats.converter() or os.name == "nt", reason="LibreOffice is not installed")
+@pytest.mark.skipif(not formats.libreoffice() or os.name == "nt", reason="LibreOffice is not installed")
 def test_libreoffice_reads_a_document_that_it_wrote(tmp_path: Path) -> None:
     import subprocess
 
     (tmp_path / "lease.docx").write_bytes(docx_of("The lease ends in May."))
-    command = [old_formats.converter(), "--headless", f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}"]
+    command = [formats.libreoffice(), "--headless", f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}"]
     command += ["--convert-to", "doc", "--outdir", str(tmp_path), str(tmp_path / "lease.docx")]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     assert "The lease ends in May." in extract(tmp_path / "lease.doc").text

@@ -20,8 +20,7 @@ from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_ow
 from ragistry.library.ingest.report import Failure, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
 from ragistry.library.ingest.zip_folder import ZIP, is_zip, members_of
-from ragistry.readers.formats import CONVERTED, UNREAD_FORMATS, suffix_of
-from ragistry.readers.old_formats import HOW, is_readable
+from ragistry.readers.formats import CONVERTED, INSTALL_LIBREOFFICE, UNREAD_FORMATS, is_readable, suffix_of
 from ragistry.readers.text_files import is_document, is_media, is_worth_reading, kind_of, sample_of
 from ragistry.utils.wording import agreeing, numbered
 
@@ -331,5 +330,5 @@ def unread_warning(folder: Path, unread: Counter[str]) -> str:
     return (
         f"{str(folder)!r}: {left_out} ({', '.join(f'{count:,} {suffix}' for suffix, count in counts)}); "
         f"convert {agreeing(number, '[it|them]')} to PDF, Markdown or plain text"
-        + (f", or {HOW}" if CONVERTED.keys() & unread.keys() else "")
+        + (f", or {INSTALL_LIBREOFFICE}" if CONVERTED.keys() & unread.keys() else "")
     )

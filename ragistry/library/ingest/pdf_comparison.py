@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ragistry.errors import ExtractionError
 from ragistry.library.ingest.source import ReadOptions, hash_of
-from ragistry.readers.pdf import compare_engines
+from ragistry.plugins import resolve_object
 from ragistry.types import SourceInfo
 
 SECONDS = 60.0
@@ -40,6 +40,7 @@ def compare_pdfs(sources: Sequence[SourceInfo], reading: ReadOptions) -> PdfComp
     end = time.monotonic() + SECONDS
     pdfs = [info for info in sources if info.source_path.lower().endswith(".pdf") and Path(info.source_path).is_file()]
     incomplete: list[tuple[SourceInfo, str]] = []
+    compare_engines = resolve_object("ragistry.readers.pdf:compare_engines")
     compared = 0
     for number, info in enumerate(sorted(pdfs, key=lambda info: -info.ingested_at)):
         if time.monotonic() > end:

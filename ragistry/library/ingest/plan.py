@@ -27,8 +27,7 @@ from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, s
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import UNREAD_FORMATS, suffix_of
-from ragistry.readers.old_formats import is_readable
+from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
 from ragistry.readers.text_files import kind_of
 from ragistry.types import SourceInfo
 from ragistry.utils.urls import is_url

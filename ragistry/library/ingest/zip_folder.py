@@ -29,8 +29,7 @@ from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_byte
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.encoding import names_encoding
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.readers.formats import UNREAD_FORMATS, suffix_of
-from ragistry.readers.old_formats import is_readable
+from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
 from ragistry.readers.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
 from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.ids import composed
