@@ -62,6 +62,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "openai": "ragistry.models.openai:OpenAIReranker",
         "tei": "ragistry.models.tei:TEIReranker",
     },
+    "ragistry.readers": {},  # `readers.extract` and `readers.by_format` have those of this package
     "ragistry.stores": {
         "chroma": "ragistry.stores.chroma:ChromaStore",
         "local": "ragistry.stores.local:LocalStore",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import PurePath
 
+from ragistry.errors import ConfigError
+from ragistry.plugins import resolve_object
 from ragistry.readers import mail
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
@@ -34,26 +35,30 @@ TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", 
 ReadPdf = Callable[[bytes], ReadDocument]
 
 
-def read_document(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
+def read_document(data: bytes, name: str, read_pdf: ReadPdf, reader: str = "") -> ReadDocument:
     """Read the bytes of a document.
 
     Args:
         data: The bytes of the file.
         name: Its name, which ends in its suffix.
         read_pdf: Reads a PDF that is attached to a mail.
+        reader: ``module:function`` that reads it; empty for the reader of its suffix.
 
     Raises:
         UnreadableFileError: The file is damaged or encrypted.
         KeyError: No reader for this suffix.
     """
     suffix = PurePath(name).suffix.lower()
-    if suffix not in READERS and suffix not in MAILS:
+    spec = reader or (f"ragistry.readers.{READERS[suffix]}:read" if suffix in READERS else "")
+    if not spec and suffix not in MAILS:
         raise KeyError(suffix)
     try:
-        if suffix in MAILS:
+        if not spec:
             return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf))
-        document: ReadDocument = import_module(f"ragistry.readers.{READERS[suffix]}").read(data, suffix)
+        document: ReadDocument = resolve_object(spec)(data, suffix)
         return document
+    except ConfigError as error:
+        raise UnreadableFileError(f"has no reader: {error}") from error
     except (MemoryError, UndecodableError):
         raise
     except Exception as error:

@@ -22,6 +22,7 @@ from ragistry.readers.formats import (
     SUPPORTED_FORMATS,
     TEX_EXTS,
     UNREAD_FORMATS,
+    added_reader,
     suffix_of,
 )
 from ragistry.readers.formats import IMAGE_EXTS as IMAGE_EXTS
@@ -69,10 +70,10 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
     if suffix == ".pdf":
         from_pdf: Extracted = _by_name("pdf:read_pdf", source, pdf_engine, limits, ocr)
         return from_pdf
-    if suffix in OFFICE_EXTS or suffix in CONVERTED:
-        found: Extracted = _by_name(
-            "old_formats:read_old" if suffix in CONVERTED else "office:read_office", source, limits
-        )
+    added = added_reader(suffix)
+    if suffix in OFFICE_EXTS or suffix in CONVERTED or added:
+        spec = "old_formats:read_old" if suffix in CONVERTED else "office:read_office"
+        found: Extracted = _by_name(spec, source, limits, *([added] if added else []))
         if suffix in _WRITTEN:
             found = _numbered(found, limits)
         title = found.metadata.get("title") or _first_heading(found.text)

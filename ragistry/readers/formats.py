@@ -6,6 +6,8 @@ import os
 import shutil
 from functools import cache
 
+from ragistry.plugins import offers
+
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
     {
@@ -44,9 +46,21 @@ def has_tesseract() -> bool:
     return shutil.which(TESSERACT) is not None
 
 
+def added_reader(suffix: str) -> str:
+    """Return ``module:function`` of the reader that an installed package adds for a suffix; empty without one.
+
+    Packages add readers for other formats than `SUPPORTED_FORMATS`. The name of
+    the entry point is the suffix without its dot.
+    """
+    if not suffix or suffix in SUPPORTED_FORMATS or suffix in CONVERTED:
+        return ""
+    offer = offers("ragistry.readers").get(suffix[1:])
+    return offer.spec if offer else ""
+
+
 def is_readable(suffix: str) -> bool:
     """Return whether files with this suffix, in lower case, can be read on this machine."""
-    return suffix in SUPPORTED_FORMATS or (suffix in CONVERTED and bool(libreoffice()))
+    return suffix in SUPPORTED_FORMATS or (suffix in CONVERTED and bool(libreoffice())) or bool(added_reader(suffix))
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

@@ -15,13 +15,15 @@ FEW_WORDS, FEW_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, that may be missing without a report."""
 
 
-def read_office(path: str, limits: ExtractLimits) -> Extracted:
+def read_office(path: str, limits: ExtractLimits, reader: str = "") -> Extracted:
     """Return a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
+
+    ``reader``: ``module:function`` that reads it; empty for the reader of its suffix.
 
     Raises:
         ExtractionError: The file is broken, encrypted, or over a limit.
     """
-    answer = read_in_worker(path, "office", limits, REPAIR)
+    answer = read_in_worker(path, "office", limits, REPAIR, reader=reader)
     text: str = answer["text"]
     metadata = describe({**answer["info"], "Subject": ""})
     warnings = list(answer["warnings"])

@@ -125,7 +125,7 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
             pages[page - 1] = "\n\n".join(filter(None, (pages[page - 1], note)))
         return pages_as_document(pages, found["info"])
 
-    return answer_of(read_document(data, request["path"], read_pdf))
+    return answer_of(read_document(data, request["path"], read_pdf, request["reader"]))
 
 
 def _read_tex(data: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source_metadata import NO_METADATA, SourceMetadata
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.readers.formats import suffix_of
+from ragistry.readers.formats import added_reader, suffix_of
 from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Chunk
 from ragistry.utils.urls import url_name
@@ -80,6 +80,8 @@ class ReadOptions:
             parts.append(f"ocr {self.ocr}")
         if name and self.readers > 1:
             parts.append(f"readers {self.readers}")
+        if reader := added_reader(suffix_of(name)):
+            parts.append(f"reader {reader}")
         return "/".join(map(str, parts)).encode()
 
 
