@@ -31,7 +31,7 @@ class StageScore:
     """The score of a document in one stage of a retrieval. Values of different kinds are never compared."""
 
     stage: str
-    kind: ScoreKind
+    kind: ScoreKind | str  # a technique of a user may have a kind of its own
     value: float
 
 
@@ -125,7 +125,7 @@ class SourceInfo:
 
     collection: str
     source_file: str
-    chunks: int
+    chunks: int = field(metadata={"alias": "chunk_count"})
     source: str = ""
     source_hash: str = ""
     ingested_at: float = 0.0

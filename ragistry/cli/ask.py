@@ -42,7 +42,7 @@ def ask(
     the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
     from ragistry.pipelines.answer import Answer
-    from ragistry.presentation.plain import answer_as_mapping
+    from ragistry.presentation.plain import as_mapping
     from ragistry.workspace import open_workspace
 
     if top_k is not None:
@@ -56,7 +56,7 @@ def ask(
                     query, tuple(result.documents), reason="no generator is configured", weak=result.weak,
                     degraded=result.degraded,
                 )  # fmt: skip
-                print_json(answer_as_mapping(found, opened.settings.language) | {"status": None})
+                print_json(as_mapping(found, opened.settings.language) | {"status": None})
                 return
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
@@ -71,7 +71,7 @@ def ask(
             query, collection, top_k, technique=technique, on_piece=writer.write if live else None
         )  # fmt: skip
         if as_json:
-            print_json(answer_as_mapping(answer, opened.settings.language))
+            print_json(as_mapping(answer, opened.settings.language))
         else:
             if not live:
                 writer.write(answer.text)

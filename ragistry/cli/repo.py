@@ -137,7 +137,7 @@ def search(
     """Search one repository and print the best passages."""
     from ragistry.cli.search import note_if_weak, print_documents
     from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
-    from ragistry.presentation.plain import result_as_mapping
+    from ragistry.presentation.plain import as_mapping
 
     with _opened(workspace) as (opened, repositories):
         over = partial(opened.technique_over, name=technique)
@@ -145,7 +145,7 @@ def search(
         limit = opened.settings.n_results if top_k is None else top_k
         result = search_repository(chosen, query, limit, opened.embedder, opened.settings.language)
         if as_json:
-            print_json(result_as_mapping(result, opened.settings.language))
+            print_json(as_mapping(result, opened.settings.language))
         else:
             note_if_weak(result)
             print_documents(opened, query, result.documents, number=number, more="--result")

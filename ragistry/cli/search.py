@@ -55,9 +55,9 @@ def search(
     with open_workspace(workspace, existing=True) as opened:
         result = opened.search(query, technique, collection, top_k, condition)
         if as_json:
-            from ragistry.presentation.plain import result_as_mapping
+            from ragistry.presentation.plain import as_mapping
 
-            print_json(result_as_mapping(result, opened.settings.language))
+            print_json(as_mapping(result, opened.settings.language))
             return
         note_if_weak(result)
         print_documents(opened, query, result.documents, full=full, scores=scores, number=number, more="--result")

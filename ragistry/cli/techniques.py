@@ -39,12 +39,14 @@ def techniques(
 
 
 def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
-    from ragistry.presentation.plain import techniques_as_mappings
+    from dataclasses import asdict
+
+    from ragistry.presentation.plain import describe_techniques
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace) as opened:
         broken |= opened.registry.broken
-        return techniques_as_mappings(opened.registry)
+        return [asdict(one) for one in describe_techniques(opened.registry)]
 
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:

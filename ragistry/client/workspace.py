@@ -14,8 +14,10 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from socket import gethostname
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
+
+from pydantic import ValidationError
 
 from ragistry.client.connection import Connection, error_of
 from ragistry.errors import (
@@ -33,8 +35,9 @@ from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile
 from ragistry.library.ingest.source_metadata import modification_time
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo, Stage, StageScore, Where
+from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.custom_metadata import checked_metadata
+from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import normalise
 
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from ragistry.protocols import Engine
     from ragistry.techniques.routing.route import Route
 
+T = TypeVar("T")
 FILES_AT_ONCE = 200
 BYTES_AT_ONCE = 50_000_000
 """Limits of one upload; a larger file is sent alone."""
@@ -91,9 +95,7 @@ class RemoteWorkspace(WorkspaceMethods):
         from ragistry.techniques.routing.route import Route
 
         body = {"query": check_query(query), "technique": technique, "where": _condition(where)}
-        found = self._connection.call("POST", "/v1/route", body, again=True)
-        values = {name: value for name, value in found.items() if name not in ("query", "technique")}
-        return Route(**values | {"chosen": tuple(found["chosen"])})
+        return _read(Route, self._connection.call("POST", "/v1/route", body, again=True))
 
     def close(self) -> None:
         """Close the connections."""
@@ -121,25 +123,16 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         self._connection = connection
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
-        found = self._connection.call("POST", "/v1/search", _body(request), again=True)
-        documents = [_document(one) for one in found["documents"]]
-        trace = tuple(Stage(**stage) for stage in found["trace"])
-        return RetrievalResult(
-            found["query"], documents, found["total_results"], found["search_time_ms"], trace, found["weak"]
-        )
+        return _read(RetrievalResult, self._connection.call("POST", "/v1/search", _body(request), again=True))
 
     def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
-        from ragistry.pipelines.answer import Answer, Sentence
+        from ragistry.pipelines.answer import Answer
 
         found = self._connection.call("POST", "/v1/answer", _body(request), again=True)
-        if on_piece is not None and found["answer"]:
-            on_piece(found["answer"])
-        documents = tuple(_document(one) for one in found["documents"])
-        sentences = [Sentence(one["text"], tuple(one["citations"]), one["supported"]) for one in found["sentences"]]
-        return Answer(
-            found["query"], documents, found["status"], tuple(sentences), found["reason"], found["answer"] or "",
-            found["weak"], tuple(found["degraded"]),
-        )  # fmt: skip
+        answer = _read(Answer, found | {"answer": found.get("answer") or ""})
+        if on_piece is not None and answer.text:
+            on_piece(answer.text)
+        return answer
 
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
@@ -179,7 +172,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
     def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:
         sent = self._connection.get(f"{_address(collection)}/sources", folder=_folder_id(folder))["sources"]
         start = start_of(folder)
-        return [replaced(_source_info(row), source_path=start + row["source_file"]) for row in sent]
+        return [replaced(_read(SourceInfo, row), source_path=start + row["source_file"]) for row in sent]
 
     def _limits(self) -> ExtractLimits:
         return ExtractLimits()
@@ -255,17 +248,17 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         return found
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        return [_source_info(row) for row in self.list_sources_detail(collection)]
+        return [_read(SourceInfo, row) for row in self.list_sources_detail(collection)]
 
     def source(self, source: str, collection: str) -> SourceInfo:
-        return _source_info(self._connection.get(f"{_address(collection)}/source", name=source))
+        return _read(SourceInfo, self._connection.get(f"{_address(collection)}/source", name=source))
 
     def list_collections(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._connection.get("/v1/collections")["collections"]
         return found
 
     def orphans(self) -> list[SourceInfo]:
-        return [_source_info(row) for row in self._connection.get("/v1/orphans")["sources"]]
+        return [_read(SourceInfo, row) for row in self._connection.get("/v1/orphans")["sources"]]
 
     def create_collection(self, name: str, description: str = "", display_name: str | None = None) -> None:
         body = {"name": name, "description": description, "display_name": display_name}
@@ -293,7 +286,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
 
     def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:
         address, body = f"{_address(collection)}/source", {"metadata": checked_metadata(metadata)}
-        return _source_info(self._connection.call("PATCH", address, body, params={"name": source}))
+        return _read(SourceInfo, self._connection.call("PATCH", address, body, params={"name": source}))
 
     def count(self, collection: str | None = None) -> int:
         if collection is not None:
@@ -334,16 +327,16 @@ def _condition(where: Where | None) -> dict[str, Any] | None:
     return None if where is None else dict(normalise(where))
 
 
-def _document(values: Mapping[str, Any]) -> Document:
-    scores = tuple(StageScore(**score) for score in values["scores"])
-    return Document(values["content"], values["metadata"], values["score"], values["id"], scores)
-
-
-def _source_info(row: Mapping[str, Any]) -> SourceInfo:
-    return SourceInfo(
-        row["collection"], row["source_file"], row["chunk_count"], row["source"], row["source_hash"],
-        row["ingested_at"], row["source_path"], row["lost"], row["metadata"], tuple(row["set_keys"]),
-    )  # fmt: skip
+def _read(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Convert a response to a type. Raises `ServerError` if it does not fit."""
+    try:
+        return from_json(kind, values)
+    except ValidationError as error:
+        wrong = ", ".join(repr(".".join(map(str, one["loc"]))) for one in error.errors()[:3])
+        raise ServerError(
+            f"the server's response, a {kind.__name__}, lacks or has another type of {wrong}; "
+            "use the same version of Ragistry here and on the server"
+        ) from error
 
 
 def _folder_id(root: Path) -> str:

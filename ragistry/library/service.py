@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -43,6 +43,7 @@ from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean
@@ -437,5 +438,5 @@ def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[Source
 
 def source_row(info: SourceInfo) -> dict[str, Any]:
     """Convert a source to a mapping with its number of chunks as ``chunk_count``."""
-    fields = asdict(info)
-    return {"source_file": fields.pop("source_file"), "chunk_count": fields.pop("chunks")} | fields
+    row: dict[str, Any] = to_json(info)
+    return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from pocketflow import Node
@@ -56,7 +56,8 @@ _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class Sentence(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sentence:
     """A sentence of an answer.
 
     Attributes:
@@ -90,7 +91,7 @@ class Answer:
     status: AnswerStatus = "complete"
     sentences: tuple[Sentence, ...] = ()
     reason: str = ""
-    text: str = ""
+    text: str = field(default="", metadata={"alias": "answer"})
     weak: bool = False
     degraded: tuple[str, ...] = ()
 

@@ -2,72 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ragistry.pipelines.answer import Answer
 from ragistry.presentation.answering import place_of
 from ragistry.techniques.classes import first_sentence
-from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import Document, RetrievalResult
+from ragistry.types import RetrievalResult
+from ragistry.utils.dataclass_json import to_json
+
+if TYPE_CHECKING:
+    from ragistry.pipelines.answer import Answer
+    from ragistry.techniques.registry import TechniqueRegistry
 
 
-def result_as_mapping(result: RetrievalResult, language: str) -> dict[str, Any]:
-    """Convert a result with its documents and stages. ``language``: of documents whose metadata have none."""
-    return {
-        "query": result.query,
-        "documents": _with_places(result.documents, result.query, language),
-        "total_results": result.total_results,
-        "search_time_ms": result.search_time_ms,
-        "weak": result.weak,
-        "trace": [asdict(stage) for stage in result.trace],
-    }
+def as_mapping(found: RetrievalResult | Answer, language: str) -> dict[str, Any]:
+    """Convert a result or an answer, each document with the ``place`` of the line that answers.
+
+    An answer without text is None. ``language``: of documents whose metadata have none.
+    """
+    values: dict[str, Any] = to_json(found)
+    for row, document in zip(values["documents"], found.documents, strict=True):
+        row["place"] = place_of(document, found.query, language)
+    return values if "answer" not in values else values | {"answer": values["answer"] or None}
 
 
-def _with_places(documents: Sequence[Document], query: str, language: str) -> list[dict[str, Any]]:
-    """Convert documents, each with the ``place`` of the line that answers."""
-    return [document_as_mapping(one) | {"place": place_of(one, query, language)} for one in documents]
+@dataclass(frozen=True, slots=True)
+class TechniqueInfo:
+    """A configured technique. ``unusable``: why it cannot run; empty if it can."""
+
+    name: str
+    use: str
+    default: bool
+    bases: list[str]
+    config: dict[str, Any]
+    description: str
+    unusable: str
 
 
-def document_as_mapping(document: Document) -> dict[str, Any]:
-    """Convert a document with its scores."""
-    return {
-        "id": document.id,
-        "content": document.content,
-        "metadata": document.metadata,
-        "score": document.score,
-        "scores": [asdict(score) for score in document.scores],
-    }
-
-
-def answer_as_mapping(answer: Answer, language: str) -> dict[str, Any]:
-    """Convert an answer with the passages that it cites; ``answer`` is None if it has no text."""
-    return {
-        "query": answer.query,
-        "status": answer.status,
-        "answer": answer.text or None,
-        "reason": answer.reason,
-        "sentences": [
-            {"text": one.text, "citations": list(one.citations), "supported": one.supported} for one in answer.sentences
-        ],
-        "documents": _with_places(answer.documents, answer.query, language),
-        "weak": answer.weak,
-        "degraded": list(answer.degraded),
-    }
-
-
-def techniques_as_mappings(registry: TechniqueRegistry) -> list[dict[str, Any]]:
-    """Convert the valid techniques of a registry."""
+def describe_techniques(registry: TechniqueRegistry) -> list[TechniqueInfo]:
+    """Describe the valid techniques of a registry."""
+    entries = {name: registry.entry(name) for name in registry.names()}
     return [
-        {
-            "name": name,
-            "use": registry.entry(name).use,
-            "default": name == registry.default,
-            "bases": [base for base in (registry.entry(name).base, *registry.entry(name).bases) if base],
-            "config": registry.entry(name).config,
-            "description": first_sentence(registry.technique_class(name)),
-            "unusable": registry.unusable(name),
-        }
-        for name in registry.names()
+        TechniqueInfo(
+            name,
+            entry.use,
+            name == registry.default,
+            [base for base in (entry.base, *entry.bases) if base],
+            entry.config,
+            first_sentence(registry.technique_class(name)),
+            registry.unusable(name),
+        )
+        for name, entry in entries.items()
     ]

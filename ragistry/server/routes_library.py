@@ -10,7 +10,6 @@ from starlette.requests import Request
 from ragistry.chunking.joined import joined_text
 from ragistry.errors import AccessDeniedError
 from ragistry.library.service import collection_rows, source_row
-from ragistry.presentation.plain import document_as_mapping
 from ragistry.server.access import Caller
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
@@ -27,6 +26,7 @@ from ragistry.server.schemas import (
     SourceWithText,
 )
 from ragistry.server.tasks import FOLDER_ID, SENT_FROM
+from ragistry.utils.dataclass_json import to_json
 
 router = new_router()
 FolderId = Annotated[
@@ -133,7 +133,7 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
     found = sorted(names.with_current_names(list(chunks)), key=lambda one: one.metadata["chunk_index"])
     return source_row(info) | {
         "text": joined_text(found) if found else "",
-        "chunks": [document_as_mapping(one) for one in found],
+        "chunks": list(map(to_json, found)),
     }
 
 

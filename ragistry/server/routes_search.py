@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from ragistry.http.errors import HIDDEN
-from ragistry.presentation.plain import answer_as_mapping, result_as_mapping, techniques_as_mappings
+from ragistry.presentation.plain import as_mapping, describe_techniques
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
     GeneratedAnswer,
@@ -28,7 +28,7 @@ router = new_router()
 def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all collections of the token."""
     library = served_by(request).workspace.library
-    found = result_as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
+    found = as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
     if caller_of(request).limited:  # the reason after the colon may name files and servers
         for stage in found["trace"]:
             stage["degraded"] = stage["degraded"].partition(": ")[0]
@@ -39,7 +39,7 @@ def search(request: Request, body: SearchBody) -> Any:
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
     library = served_by(request).workspace.library
-    made = answer_as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
+    made = as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
     if caller_of(request).limited:
         made["degraded"] = [reason.partition(": ")[0] for reason in made["degraded"]]
     return made
@@ -66,8 +66,8 @@ def route(request: Request, body: RouteRequest) -> Any:
 def techniques(request: Request) -> Any:
     """List the techniques. A limited token sees neither their configuration nor why one cannot be used."""
     registry = served_by(request).workspace.registry
-    rows, broken = techniques_as_mappings(registry), registry.broken
+    rows, broken = describe_techniques(registry), registry.broken
     if caller_of(request).limited:  # both may name files, servers and collections
-        rows = [row | {"use": "", "config": {}, "unusable": row["unusable"] and HIDDEN} for row in rows]
+        rows = [replace(row, use="", config={}, unusable=row.unusable and HIDDEN) for row in rows]
         broken = dict.fromkeys(broken, HIDDEN)
     return {"techniques": rows, "broken": broken}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
 from ragistry.http.jobs import State
-from ragistry.types import TOP_K_LIMIT, AnswerStatus
+from ragistry.library.ingest.report import IngestReport
+from ragistry.pipelines.answer import Answer
+from ragistry.presentation.plain import TechniqueInfo
+from ragistry.techniques.routing.route import Route
+from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SourceInfo
 
+RESPONSE = ConfigDict(json_schema_serialization_defaults_required=True)
 JsonObject = dict[str, Any]
 Description = Annotated[str, Field(max_length=10_000)]
 DisplayName = Annotated[str, Field(max_length=1_000)]
@@ -133,106 +139,50 @@ class ComparisonRequest(RequestModel):
     seed: WholeNumber = Field(default=0, ge=0, le=2**31)
 
 
-class ScoreModel(BaseModel):
-    """Score of a document in one stage."""
+class ResponseModel(BaseModel):
+    """Base of responses, whose fields are always there."""
 
-    stage: str
-    kind: str
-    value: float
+    model_config = RESPONSE
 
 
-class DocumentModel(BaseModel):
-    """A passage of a result. Higher scores are better."""
-
-    id: str
-    content: str
-    metadata: JsonObject
-    score: float
-    scores: list[ScoreModel]
-
-
-class FoundModel(DocumentModel):
+@dataclass(frozen=True, kw_only=True)
+class FoundModel(Document):
     """A passage of a result. ``place``: page, sheet, headings and line of the file of the line that answers."""
 
+    __pydantic_config__: ClassVar = RESPONSE
     place: JsonObject
 
 
-class StageModel(BaseModel):
-    """A stage of a retrieval."""
-
-    name: str
-    ms: float
-    documents_in: int
-    documents_out: int
-    model_calls: int
-    tokens: int
-    depth: int
-    detail: JsonObject
-    degraded: str
-
-
-class SearchResponse(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class SearchResponse(RetrievalResult):
     """Results of a search, as in `ragistry search --json`. ``weak``: nothing fits the query well."""
 
-    query: str
-    documents: list[FoundModel]
-    total_results: int
-    search_time_ms: float
-    weak: bool
-    trace: list[StageModel]
+    __pydantic_config__: ClassVar = RESPONSE
+    documents: list[FoundModel]  # type: ignore[assignment] # documents of JSON have a place
 
 
-class SentenceModel(BaseModel):
-    """A sentence of an answer. ``citations`` are numbers of documents, from 1; ``supported``: result of their check."""
-
-    text: str
-    citations: list[int]
-    supported: bool
-
-
-class GeneratedAnswer(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class GeneratedAnswer(Answer):
     """An answer, as in `ragistry ask --json`; if ``status`` is not complete, ``reason`` says why."""
 
-    query: str
-    status: AnswerStatus
-    answer: str | None
-    reason: str
-    sentences: list[SentenceModel]
-    documents: list[FoundModel]
-    weak: bool
-    degraded: list[str]
+    __pydantic_config__: ClassVar = RESPONSE
+    documents: tuple[FoundModel, ...]
+    text: str | None = field(metadata={"alias": "answer"})  # type: ignore[assignment] # null if there is none
 
 
-class RouteResponse(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class RouteResponse(Route):
     """Routing of a query, as in `ragistry route --json`."""
 
+    __pydantic_config__: ClassVar = RESPONSE
     query: str
     technique: str
-    router: str
-    rule: str
-    chosen: list[str]
-    scores: dict[str, float]
-    margin: float | None
-    fit: float | None
-    note: str
 
 
-class TechniqueModel(BaseModel):
-    """A configured technique. ``unusable``: why it cannot run; empty if it can."""
-
-    name: str
-    use: str
-    default: bool
-    bases: list[str]
-    config: JsonObject
-    description: str
-    unusable: str
-
-
-class TechniqueList(BaseModel):
+class TechniqueList(ResponseModel):
     """The techniques, as in `ragistry techniques --json`."""
 
-    techniques: list[TechniqueModel]
+    techniques: list[TechniqueInfo]
     broken: dict[str, str]
 
 
@@ -252,36 +202,29 @@ class CollectionList(BaseModel):
     collections: list[CollectionModel]
 
 
-class SourceModel(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class SourceModel(SourceInfo):
     """A source.
 
     ``ingested_at``: seconds since 1970. ``lost``: parts whose text could not be extracted. ``set_keys``: keys of its
     ``metadata`` that an ingest or a change has set.
     """
 
-    collection: str
-    source_file: str
-    chunk_count: int
-    ingested_at: float
-    source: str
-    source_path: str
-    source_hash: str
-    lost: str
-    metadata: JsonObject
-    set_keys: list[str]
+    __pydantic_config__: ClassVar = RESPONSE
 
 
-class SourceList(BaseModel):
+class SourceList(ResponseModel):
     """Sources, ordered by collection and name."""
 
     sources: list[SourceModel]
 
 
+@dataclass(frozen=True, kw_only=True)
 class SourceWithText(SourceModel):
     """A source with its searchable text and its chunks."""
 
     text: str
-    chunks: list[DocumentModel]
+    documents: list[Document] = field(metadata={"alias": "chunks"})
 
 
 class ChunkCount(BaseModel):
@@ -298,21 +241,13 @@ class FailedModel(BaseModel):
     type: str
 
 
-class IngestReportModel(BaseModel):
+@dataclass(kw_only=True)
+class IngestReportModel(IngestReport):
     """Report of an ingest, as in `ragistry ingest --json`."""
 
+    __pydantic_config__: ClassVar = RESPONSE
     collection: str
-    added: list[str]
-    updated: list[str]
-    skipped: list[str]
-    deleted: list[str]
-    failed: list[FailedModel]
-    vanished: list[str]
-    warnings: list[str]
-    unread: dict[str, int]
-    left_out: dict[str, int] = {}  # reports of earlier versions lack it
-    chunks: int
-    embedded: int
+    failed: list[FailedModel]  # type: ignore[assignment] # an error is its text and its class
 
 
 class ComparisonReportModel(BaseModel):

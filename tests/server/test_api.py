@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
-from dataclasses import fields
+from datetime import date, datetime
 from typing import Any
 
+import numpy as np
 import pytest
-from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from ragistry import Workspace
-from ragistry.library.ingest.report import IngestReport
-from ragistry.server import schemas
-from ragistry.techniques.routing.route import Route
-from ragistry.types import Document, SearchRequest, SourceInfo, Stage, StageScore
+from ragistry.presentation.plain import as_mapping
+from ragistry.types import Document, RetrievalResult, Stage, StageScore
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
 from tests.server.conftest import ended
 
@@ -27,22 +26,100 @@ def error(answer: Any) -> tuple[int, str]:
     return answer.status_code, body["type"]
 
 
-@pytest.mark.parametrize(
-    ("model", "kind", "differs"),
-    [
-        (schemas.SearchBody, SearchRequest, {}),
-        (schemas.DocumentModel, Document, {}),
-        (schemas.ScoreModel, StageScore, {}),
-        (schemas.StageModel, Stage, {}),
-        (schemas.SourceModel, SourceInfo, {"chunks": "chunk_count"}),
-        (schemas.RouteResponse, Route, {"": "query, technique"}),
-        (schemas.IngestReportModel, IngestReport, {"": "collection"}),
-    ],
-)
-def test_api_has_the_fields_of_the_types(model: type[BaseModel], kind: Any, differs: dict[str, str]) -> None:
-    """The API describes its values itself, since descriptions and limits are part of it."""
-    wanted = {differs.get(one.name, one.name) for one in fields(kind)}
-    assert {*model.model_fields} - {*differs.get("", "").split(", ")} == wanted
+SCORE = {"stage", "kind", "value"}
+DOCUMENT = {"id", "content", "metadata", "score", "scores"}
+STAGE = {
+    "name", "ms", "documents_in", "documents_out", "model_calls", "tokens", "depth", "detail", "degraded",
+}  # fmt: skip
+SOURCE = {
+    "collection", "source_file", "chunk_count", "ingested_at", "source", "source_path", "source_hash", "lost",
+    "metadata", "set_keys",
+}  # fmt: skip
+RESULT = {"query", "documents", "total_results", "search_time_ms", "weak", "trace"}
+ANSWER = {"query", "status", "answer", "reason", "sentences", "documents", "weak", "degraded"}
+TECHNIQUE = {"name", "use", "default", "bases", "config", "description", "unusable"}
+ROUTE = {"query", "technique", "router", "rule", "chosen", "scores", "margin", "fit", "note"}
+REPORT = {
+    "collection", "added", "updated", "skipped", "deleted", "failed", "vanished", "warnings", "unread", "left_out",
+    "chunks", "embedded",
+}  # fmt: skip
+
+
+class Writer:
+    """A generator with one answer."""
+
+    def generate(self, _prompt: str, *, schema: Any = None) -> str:
+        return "Steep green tea in water [1]."
+
+
+def test_json_has_the_fields_that_scripts_read(
+    client: TestClient, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fields of JSON are those of the types, so a renamed field of a type would change what scripts read."""
+    monkeypatch.setattr(workspace.library, "generator", Writer)
+    answer = client.post("/v1/answer", json={"query": "green tea", "collection": "tea"}).json()
+    result = client.post("/v1/search", json={"query": "green tea", "technique": "hybrid"}).json()
+    [source] = client.get("/v1/collections/tea/sources").json()["sources"]
+    whole = client.get("/v1/collections/tea/source", params={"name": source["source_file"]}).json()
+    texts = {"collection": "tea", "sources": [{"source": "a.txt", "text": "Black tea."}]}
+    job = ended(client, client.post("/v1/ingest/texts", json=texts).json())
+    techniques = client.get("/v1/techniques").json()["techniques"]
+    route = client.post("/v1/route", json={"query": "green tea"}).json()
+    [sentence] = answer["sentences"]
+    for values, fields in (
+        (result, RESULT),
+        (result["documents"][0], DOCUMENT | {"place"}),
+        (result["documents"][0]["scores"][0], SCORE),
+        (result["trace"][0], STAGE),
+        (answer, ANSWER),
+        (answer["documents"][0], DOCUMENT | {"place"}),
+        (sentence, {"text", "citations", "supported"}),
+        (source, SOURCE),
+        (whole, SOURCE | {"text", "chunks"}),
+        (whole["chunks"][0], DOCUMENT),
+        (techniques[0], TECHNIQUE),
+        (route, ROUTE),
+        (job["report"], REPORT),
+    ):
+        assert values.keys() == fields
+    models = client.get("/openapi.json").json()["components"]["schemas"]
+    described = {
+        "SearchResponse": RESULT,
+        "GeneratedAnswer": ANSWER,
+        "SourceModel": SOURCE,
+        "IngestReportModel": REPORT,
+    }
+    for name, fields in described.items():
+        assert set(models[name]["required"]) == models[name]["properties"].keys() == fields
+
+
+VALUES = {
+    "nan": math.nan, "infinite": -math.inf, "day": date(2024, 5, 6), "time": datetime(2024, 5, 6, 7, 8),
+    "numpy": np.float64(0.25), "list": (1, [None, True]), "deep": {"of": {"a": "b"}},
+}  # fmt: skip
+
+
+def test_special_values_in_metadata_have_a_json_form(
+    client: TestClient, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A technique of a user may return any values, also numbers of NumPy as scores and kinds of its own."""
+    scores = (StageScore("own", "splade", np.float32(0.5)),)
+    document = Document("text", VALUES, np.float32(0.5), "1", scores)  # type: ignore[arg-type]
+    result = RetrievalResult("tea", [document], 1, 1.0, (Stage("own", 1.0, detail={"n": (1, 2)}),))
+    printed = as_mapping(result, "english")
+    assert printed["documents"][0]["metadata"] == VALUES
+    text = json.dumps(printed, default=str)
+    for part in ('"nan": NaN', '"infinite": -Infinity', '"day": "2024-05-06"', '"time": "2024-05-06 07:08:00"'):
+        assert part in text
+    monkeypatch.setattr(workspace.library, "run_search", lambda _: result)
+    served = client.post("/v1/search", json={"query": "tea"}).json()
+    [found] = served["documents"]
+    assert found["metadata"] == {
+        "nan": None, "infinite": None, "day": "2024-05-06", "time": "2024-05-06T07:08:00", "numpy": 0.25,
+        "list": [1, [None, True]], "deep": {"of": {"a": "b"}},
+    }  # fmt: skip
+    assert (found["score"], found["scores"]) == (0.5, [{"stage": "own", "kind": "splade", "value": 0.5}])
+    assert served["trace"][0]["detail"] == {"n": [1, 2]}
 
 
 def test_search_response_equals_the_command_output(client: TestClient, ragistry: Callable[..., Any]) -> None:  # noqa: F811

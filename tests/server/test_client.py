@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from ragistry.server.access import Tokens
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.testing.wire import Reply, Request
+from ragistry.types import Document, SourceInfo, Stage
 from tests.conftest import Corpus
 from tests.messages import refused
 from tests.serving import served
@@ -102,6 +103,20 @@ def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) 
             assert {one.metadata["collection"] for one in nothing.documents} == {"tea"}
 
 
+def test_every_field_of_a_source_reaches_the_client(
+    workspace: Workspace, remote: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is added to `SourceInfo` later."""
+    values = {"str": "{}", "int": 7, "float": 0.5, "tuple[str, ...]": ("a", "b"), "Mapping[str, Any]": {"a": [1]}}
+    filled = {one.name: values[str(one.type)] for one in fields(SourceInfo)}
+    info = SourceInfo(**{name: name if value == "{}" else value for name, value in filled.items()})
+    monkeypatch.setattr(workspace.library, "sources", lambda _=None: [info])
+    monkeypatch.setattr(workspace.library, "orphans", lambda: [info])
+    monkeypatch.setattr(workspace.library, "set_metadata", lambda *_: info)
+    assert remote.library.sources("tea") == remote.library.orphans() == [info]
+    assert remote.library.set_metadata(info.source_file, "tea", {"a": 1}) == info
+
+
 def test_client_sends_its_token(workspace: Workspace) -> None:
     secret = Tokens(workspace.root).add("reader", ["read"], ["tea"])
     with served(workspace) as url:
@@ -127,20 +142,16 @@ def test_unreachable_server_and_invalid_address_are_reported() -> None:
     assert issubclass(ServerBusyError, ServerError)
 
 
+NOTHING = {"query": "tea", "documents": [], "total_results": 0, "search_time_ms": 1.0, "weak": False, "trace": []}
+
+
 class OneAnswer(LoopbackServer):
     """A server whose every search finds nothing."""
 
+    body: Any = NOTHING
+
     def answer(self, request: Request, flaw: Failure | None) -> Reply:
-        return Reply(
-            body={
-                "query": "tea",
-                "documents": [],
-                "total_results": 0,
-                "search_time_ms": 1.0,
-                "weak": False,
-                "trace": [],
-            }
-        )
+        return Reply(body=self.body)
 
     def refusal(self, status: int) -> Any:
         return {"error": {"type": "ServerBusyError", "message": "try again later"}}
@@ -166,5 +177,27 @@ def test_write_is_not_retried_after_a_connection_error() -> None:
 def test_unexpected_response_is_a_server_error(failure: Failure) -> None:
     with OneAnswer() as server, connect(server.url, timeout=20) as remote:
         server.fail_next(failure, times=4, retry_after=0)
+        with refused(ServerError):
+            remote.search("tea")
+
+
+STAGE: dict[str, Any] = {"name": "bm25", "ms": 1.0, "later": True}
+DOCUMENT: dict[str, Any] = {"content": "a", "metadata": {}, "score": 1, "id": "1", "place": {}, "later": 5}
+
+
+def test_response_of_a_later_server_may_have_more_fields() -> None:
+    with OneAnswer() as server, connect(server.url, timeout=20) as remote:
+        server.body = NOTHING | {"documents": [DOCUMENT], "trace": [STAGE], "later": []}
+        found = remote.search("tea")
+        assert (found.documents, found.trace) == ([Document("a", {}, 1.0, "1")], (Stage("bm25", 1.0),))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"documents": [{"content": "a"}]}, {"documents": None}, {"total_results": "many"}, {"trace": [{"name": "bm25"}]}],
+)
+def test_response_with_other_types_is_a_server_error(values: Any) -> None:
+    with OneAnswer() as server, connect(server.url, timeout=20) as remote:
+        server.body = NOTHING | values
         with refused(ServerError):
             remote.search("tea")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -118,21 +118,14 @@ def without_missing(failed: Sequence[Failure], folder: str | Path) -> list[Failu
     return [*(one for one in failed if one not in missing), Failure(os.fspath(folder), error)]
 
 
-REPORTED = (
-    *("added", "updated", "skipped", "deleted", "vanished"),
-    *("warnings", "unread", "left_out", "chunks", "embedded"),
-)
-"""Fields of an `IngestReport`, apart from ``failed``."""
-
-
 def report_as_mapping(report: IngestReport, collection: str) -> dict[str, Any]:
     """Convert a report to JSON values.
 
     This form is used by `ragistry ingest --json`, by jobs, and by the client.
     """
-    return {
+    values = {one.name: getattr(report, one.name) for one in fields(report)}
+    return values | {
         "collection": collection,
-        **{name: getattr(report, name) for name in REPORTED},
         "failed": [
             {"source": one.source, "error": one.error, "type": public_name(type(one.cause))} for one in report.failed
         ],
@@ -147,4 +140,5 @@ def report_from_mapping(values: Mapping[str, Any], error_of: Callable[[str, str]
         error_of: Creates an error from the name of its class and its message.
     """
     failed = [Failure(one["source"], error_of(one["type"], one["error"])) for one in values["failed"]]
-    return IngestReport(failed=failed, **{name: values[name] for name in REPORTED if name in values})
+    known = {one.name for one in fields(IngestReport)}
+    return IngestReport(**{name: value for name, value in values.items() if name in known} | {"failed": failed})

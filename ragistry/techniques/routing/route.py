@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal, Protocol
 
@@ -50,15 +50,7 @@ class Route:
 
     def detail(self) -> dict[str, Any]:
         """Return the route as plain values, for a trace and for ``--json``."""
-        return {
-            "router": self.router,
-            "rule": self.rule,
-            "chosen": list(self.chosen),
-            "scores": dict(self.scores),
-            "margin": self.margin,
-            "fit": self.fit,
-            "note": self.note,
-        }
+        return asdict(self) | {"chosen": list(self.chosen), "scores": dict(self.scores)}
 
 
 class Router(Protocol):
