@@ -12,10 +12,10 @@ from docs.markdown import code, table
 ROOT = Path(__file__).resolve().parents[1]
 WHAT = {
     "cli": "commands, one file each",
-    "web": "the page",
+    "web": "the page, a part of the server",
     "mcp": "the library for agents",
-    "server": "the HTTP API",
-    "http": "guards, background jobs and error responses of the server, the page and MCP",
+    "server": "the HTTP API, background jobs",
+    "http": "guards and error responses of the server, the page and MCP",
     "client": "a workspace on a server, with the methods of an open one",
     "tools": "tools for language models: search_library, search_archives, LangChain",
     "evaluation": "test sets, measures, statistics, reports",

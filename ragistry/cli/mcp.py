@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.listening import PortOption, listening_socket, url_host
+from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, TechniqueOption, WorkspaceOption, collection_option
 from ragistry.cli.output import error_line
 
@@ -92,9 +92,7 @@ def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None
     from ragistry.mcp.http import PATH, http_server
 
     with listening_socket(host, port) as bound:
-        bound_port = bound.getsockname()[1]
-        server = http_server(tool, host, bound_port, token=token, names=names)
-        error_line(f"http://{url_host(host)}:{bound_port}{PATH}", label="serving")
-        # After the server has stopped, uvicorn raises the signal again, which by default would skip the cleanup.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        server = http_server(tool, host, bound.getsockname()[1], token=token, names=names)
+        error_line(f"{url_of(host, bound)}{PATH}", label="serving")
+        exit_on_sigterm()
         server.run(sockets=[bound])

@@ -10,22 +10,16 @@ Hosts except loopback need a token in config/tokens.yaml.
 
 from __future__ import annotations
 
-import signal
-import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ragistry.cli.listening import PortOption, listening_socket, url_host
+from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, server_part, url_of
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from ragistry.workspace import Workspace
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -64,37 +58,24 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    from ragistry.errors import ConfigError
-
-    try:
-        from ragistry.server.app import check_exposure, run
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("ragistry"):
-            raise
-        from ragistry.utils.installation import install_command
-
-        raise ConfigError(f"the server needs {error.name!r}; run: {install_command('server')}") from error
+    server = server_part("ragistry.server.app", "server", "server")
     from ragistry.server.access import Tokens
     from ragistry.server.gate import ServerLimits
     from ragistry.workspace import open_workspace
 
-    check_exposure(host, Tokens(workspace), ui=ui)
+    server.check_exposure(host, Tokens(workspace), ui=ui)
     limits = ServerLimits(concurrency, queue, timeout, upload_megabytes)
-
-    def ready() -> None:
-        address = f"http://{url_host(host)}:{listener.getsockname()[1]}"
-        error_line(f"{address} (Ctrl+C stops it)", label="serving")
-
-    # After the server has stopped, uvicorn raises the signal again, which by default would skip the cleanup.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    page = server_part("ragistry.web.app", "page", "ui").local_page if ui else None
+    exit_on_sigterm()
     with listening_socket(host, port) as listener, open_workspace(workspace, exclusive=True) as opened:
-        run(opened, listener, host, limits, page=_page(opened) if ui else None, mcp=mcp, ready=ready)
+        opened.store.count()  # opens the store, so that another server over it is detected now
+        pages = None if page is None else partial(page, opened)
+        app = server.create_app(opened, limits, exposed=host not in server.LOOPBACK, page=pages, mcp=mcp)
 
+        def ready() -> None:
+            error_line(f"{url_of(host, listener)} (Ctrl+C stops it)", label="serving")
 
-def _page(workspace: Workspace) -> Starlette:
-    from ragistry.web.app import mountable
-
-    return mountable(workspace)
+        server.run(app, listener, ready=ready, has_page=ui)
 
 
 def _expiry(text: str | None) -> datetime | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -15,9 +18,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from ragistry import __version__
-from ragistry.config.folder import JOBS
+from ragistry.config.folder import JOBS, UPLOADS
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.http.errors import handle_errors
 from ragistry.http.guard import LOOPBACK
@@ -26,9 +30,11 @@ from ragistry.server import routes_jobs, routes_library, routes_search, tasks
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
 from ragistry.server.guard import CallerGuard
-from ragistry.server.jobs import SavedJobs
+from ragistry.server.jobs import Kind, SavedJob, SavedJobs, Task
 from ragistry.server.metrics import Metrics, MetricsMiddleware
 from ragistry.server.route import ServerContext, caller_of
+from ragistry.server.uploads import Uploads
+from ragistry.utils.wording import numbered
 from ragistry.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -36,8 +42,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-GRACE = 10
-"""Seconds for running requests when the server stops."""
+GRACE, PAGE_GRACE = 10, 3
+"""Seconds for running requests when the server stops, without and with the page."""
 
 
 def check_exposure(host: str, tokens: Tokens, *, ui: bool = False) -> None:
@@ -65,8 +71,9 @@ def create_app(
     limits: ServerLimits | None = None,
     *,
     exposed: bool = False,
-    page: Starlette | None = None,
+    page: Callable[[SavedJobs], Starlette] | None = None,
     mcp: bool = False,
+    guard: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> FastAPI:
     """Create the application of a workspace. Jobs run during its lifespan.
 
@@ -74,19 +81,18 @@ def create_app(
         workspace: The open workspace. The application does not close it.
         limits: Limits of requests.
         exposed: Whether other machines can reach the server, so that a token is always required.
-        page: Application of the page, to be mounted at ``/``.
+        page: Creates the application of the page, which is mounted at ``/``, from the jobs.
         mcp: Serve MCP at ``/mcp``.
+        guard: Refuses requests and identifies callers; None: `CallerGuard`.
 
     Raises:
-        StoreLockedError: Another server runs the jobs of this workspace.
+        StoreLockedError: Another server or page runs the jobs of this workspace.
     """
     limits = limits or ServerLimits()
     tokens, metrics = Tokens(workspace.root), Metrics()
     workspace.library.collections.entries()
-    jobs = SavedJobs(
-        workspace.path_of(workspace.settings.data_dir) / JOBS,
-        {"ingest": partial(tasks.ingest, workspace), "comparison": partial(tasks.compare, workspace)},
-    )
+    jobs = saved_jobs(workspace)
+    page_app = None if page is None else page(jobs)
     served = ServerContext(workspace, jobs, Gate(limits))
     mcp_mount = _mcp_mount(workspace, tokens) if mcp else None
 
@@ -95,8 +101,8 @@ def create_app(
         async with AsyncExitStack() as stack:
             if mcp_mount is not None:
                 await stack.enter_async_context(mcp_mount.running())
-            if page is not None:
-                await stack.enter_async_context(page.router.lifespan_context(page))
+            if page_app is not None:
+                await stack.enter_async_context(page_app.router.lifespan_context(page_app))
             stack.callback(jobs.close)
             jobs.start()
             yield
@@ -112,13 +118,30 @@ def create_app(
     _add_operations(app, served, metrics)
     if mcp_mount is not None:
         app.router.routes.append(Route("/mcp", mcp_mount))
-    if page is not None:
-        app.mount("/", page)  # last, because it matches every path
+    if page_app is not None:
+        app.mount("/", page_app)  # last, because it matches every path
     if isinstance(workspace.embedder, QueryEmbedder):
         workspace.embedder.observe = metrics.batches.observe
-    app.add_middleware(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
+    if guard is None:
+        guard = partial(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
+    app.add_middleware(guard)
     app.add_middleware(MetricsMiddleware, metrics=metrics)  # outermost, so that it counts refusals
     return app
+
+
+def saved_jobs(workspace: Workspace) -> SavedJobs:
+    """Return the jobs of a workspace, which run on its library. Raises `StoreLockedError`; see `SavedJobs`."""
+    data = workspace.path_of(workspace.settings.data_dir)
+
+    def forget_uploads(job: SavedJob) -> None:
+        paths = [*job.request.get("unneeded", ()), *job.request.get("paths", ())]
+        Uploads(data / UPLOADS).forget_unneeded(workspace, paths)
+
+    work: dict[Kind, Task] = {
+        "ingest": partial(tasks.ingest, workspace),
+        "comparison": partial(tasks.compare, workspace),
+    }
+    return SavedJobs(data / JOBS, work, forget_uploads)
 
 
 def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:
@@ -157,37 +180,19 @@ def _add_operations(app: FastAPI, served: ServerContext, metrics: Metrics) -> No
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def run(
-    workspace: Workspace,
-    listener: socket.socket,
-    host: str,
-    limits: ServerLimits,
-    *,
-    page: Starlette | None = None,
-    mcp: bool = False,
-    ready: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve until interrupted.
+def run(app: FastAPI, listener: socket.socket, *, ready: Callable[[], None], has_page: bool = False) -> None:
+    """Serve an application of `create_app` until interrupted. A second Ctrl+C ends the process at once.
 
     Args:
-        workspace: The open workspace.
-        listener: Socket that is bound to ``host``.
-        host: Address on which the server listens.
-        limits: Limits of requests.
-        page: Application of the page, to be mounted at ``/``.
-        mcp: Serve MCP at ``/mcp``.
+        app: The application.
+        listener: Bound socket.
         ready: Called when the server accepts requests.
-
-    Raises:
-        ConfigError: See `check_exposure`.
-        StoreError: The store cannot be opened.
+        has_page: Whether the application has the page, whose windows stay connected.
     """
-    check_exposure(host, Tokens(workspace.root), ui=page is not None)
-    workspace.store.count()  # opens the store, so that another server over it is detected now
-    app = create_app(workspace, limits, exposed=host not in LOOPBACK, page=page, mcp=mcp)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none" if page is None else "auto", timeout_graceful_shutdown=GRACE
-    )
+        app, log_config=None, access_log=False, ws="auto" if has_page else "none",
+        timeout_graceful_shutdown=PAGE_GRACE if has_page else GRACE,
+    )  # fmt: skip
     _Server(config, app.state.served.jobs, ready).run(sockets=[listener])
 
 
@@ -205,4 +210,16 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._jobs.stop()
+        if waiting := len(self._jobs.open()):
+            _log.warning(
+                "stopping; %s at the next start; press Ctrl+C again to end at once",
+                numbered(waiting, "unfinished [job continues|jobs continue]"),
+            )
+        # Uvicorn would log a traceback for each request that is cut off, such as an upload.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            os._exit(130)  # also during a call to a model, which no thread can end
+        super().handle_exit(sig, frame)

@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from time import time
 from typing import Any, Literal
@@ -54,6 +54,9 @@ class SavedJob(Job):
         total: Number of all items.
         report: Result, also of a cancelled or failed ingest.
         error: ``{"type", "message"}`` of a failed job.
+        inside: Progress within the current item, 0 to 1.
+        stages: Result of each processed path of an ingest, by file name.
+        notes: Errors and warnings of an ingest that are not in ``stages``.
     """
 
     id: str
@@ -67,6 +70,9 @@ class SavedJob(Job):
     total: int = 0
     report: dict[str, Any] | None = None
     error: dict[str, str] | None = None
+    inside: float = 0.0
+    stages: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
         """Return the job as JSON."""
@@ -98,15 +104,19 @@ class SavedJobs(JobRunner[SavedJob]):
     Args:
         folder: Folder that contains the folders of the jobs.
         tasks: The task of each kind.
+        forget_uploads: Deletes uploaded files outside the folder that an ended job no longer needs.
 
     Raises:
-        StoreLockedError: Another server runs the jobs of this folder.
+        StoreLockedError: Another server or page runs the jobs of this folder.
     """
 
-    def __init__(self, folder: Path, tasks: Mapping[Kind, Task]) -> None:
+    def __init__(
+        self, folder: Path, tasks: Mapping[Kind, Task], forget_uploads: Callable[[SavedJob], None] = lambda _: None
+    ) -> None:
         super().__init__(kept=KEPT)
         self.folder = folder
         self._tasks = tasks
+        self._forget_uploads = forget_uploads
         self._unsaved: dict[str, SavedJob] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._folder_lock = FileLock(folder / "lock", timeout=0, thread_local=False)
@@ -114,7 +124,7 @@ class SavedJobs(JobRunner[SavedJob]):
             self._folder_lock.acquire()
         except Timeout as error:
             raise StoreLockedError(
-                f"another server runs the jobs in {str(folder)!r}; stop it, or set another data_dir for this server"
+                f"another `ragistry serve` or `ragistry ui` runs the jobs in {str(folder)!r}; stop it or use it"
             ) from error
 
     def start(self) -> None:
@@ -156,11 +166,11 @@ class SavedJobs(JobRunner[SavedJob]):
         if len(self.open()) >= MAX_OPEN:
             raise ServerBusyError(f"{MAX_OPEN:,} jobs have not ended; wait until some of them end")
         for path in (folder / FILES).iterdir():
-            _flush(path)
-        _flush(folder / FILES)
+            flush(path)
+        flush(folder / FILES)
         replace_text(folder / STATE_FILE, job.text())
         folder.rename(self.folder / job.id)
-        _flush(self.folder)
+        flush(self.folder)
         self.submit(job, kind)  # if the server is closing, the next one runs it
         return job
 
@@ -217,7 +227,10 @@ class SavedJobs(JobRunner[SavedJob]):
         shutil.rmtree(self.folder / job.id, ignore_errors=True)
 
     def _remove_files(self, job: SavedJob) -> None:
-        shutil.rmtree(self.folder / job.id / FILES, ignore_errors=True)
+        files = self.folder / job.id / FILES
+        if files.exists():
+            self._forget_uploads(job)
+            shutil.rmtree(files, ignore_errors=True)
 
     def _is_saved(self, job: SavedJob, state: State) -> bool:
         """Write the end of a job, and return whether its files are no longer needed.
@@ -263,7 +276,7 @@ def _read_all(folder: Path) -> Iterator[SavedJob]:
                 _log.error("%s is not readable as a job (%s); it is ignored", place, error)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Write a file, or the entries of a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -274,7 +287,8 @@ def _flush(path: Path) -> None:
 
 def as_mapping(job: SavedJob, caller: Caller) -> dict[str, Any]:
     """Return a job as plain values, without its request, and without a message that the caller must not see."""
-    values = {one.name: getattr(job, one.name) for one in fields(job) if one.name not in ("cancelled", "request")}
+    hidden = ("cancelled", "request", "inside", "stages", "notes")
+    values = {one.name: getattr(job, one.name) for one in fields(job) if one.name not in hidden}
     if caller.limited and job.error and is_hidden(getattr(errors, job.error["type"])):
         values["error"] = job.error | {"message": HIDDEN}
     return values

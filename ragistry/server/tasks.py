@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragistry.config.folder import EVALUATION
 from ragistry.errors import RagistryError, SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
@@ -17,6 +18,7 @@ from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.extracted import Extracted
 from ragistry.server.jobs import FILES, RunningJob
+from ragistry.server.path_ingest import ingest_paths
 from ragistry.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -62,12 +64,14 @@ class UploadedFile(SourceFile):
 
 
 def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
-    """Ingest the files of a job into its collection.
+    """Ingest the files of a job into its collection; for files and folders of this machine, see `ingest_paths`.
 
     The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder", "metadata"}]}``. ``text``
     is true for a text, which has no ``folder``. ``metadata``: the fields of `SourceMetadata`.
     """
     job = running.job
+    if "paths" in job.request:
+        return ingest_paths(workspace, running)
     sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
     plan = IngestPlan(job.collection or "", sources, replace=bool(job.request["replace"]))
     try:
@@ -101,16 +105,20 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
 def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     """Compare techniques on uploaded queries, or on queries that are generated from the library.
 
-    The report is written to the folder of the job in every format of `REPORTS`.
+    The report is written to the folder of the job in every format of `REPORTS`. The request of the job is a
+    `ComparisonRequest`; the page adds ``file``, the name of the file of queries, so that its report is also kept with
+    those of `ragistry compare`.
 
     Returns:
-        The conclusion, and the errors of failed techniques.
+        The conclusion, the errors of failed techniques, and the name of a report that is kept.
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation import markdown, page, read_library
     from ragistry.evaluation.comparison import MEASURES
+    from ragistry.evaluation.outputs import keep_report
 
-    request, uploaded = running.job.request, running.folder / FILES / QUERIES
+    request = running.job.request
+    uploaded = running.folder / FILES / request.get("file", QUERIES)
     dataset = (
         read_library(workspace, uploaded)
         if uploaded.exists()
@@ -130,7 +138,11 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     for kind, text in (("json", as_json), ("markdown", markdown(comparison)), ("html", page(comparison))):
         (running.folder / REPORTS[kind]).write_text(text, encoding="utf-8")
     failures = {name: failure.error for name, failure in comparison.failures.items()}
-    return {"conclusion": comparison.conclusion(), "failures": failures}
+    report = {"conclusion": comparison.conclusion(), "failures": failures}
+    if "file" in request:
+        folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
+        report["name"] = keep_report(folder, comparison.to_json()).stem
+    return report
 
 
 def _generated_queries(workspace: Workspace, options: Mapping[str, Any], running: RunningJob) -> Dataset:

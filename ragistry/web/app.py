@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
 from nicegui import core, ui
-from starlette.types import Lifespan
 
 from ragistry.http.guard import LOOPBACK
+from ragistry.server.app import create_app
+from ragistry.server.jobs import SavedJobs
 from ragistry.web import (
     collections_page,
     compare_page,
@@ -39,28 +39,19 @@ FAVICON = (
 )
 
 
-def application(
-    state: AppState,
-    *,
-    hosts: Collection[str],
-    names: Collection[str] = (),
-    token: str | None = None,
-    lifespan: Lifespan[FastAPI] | None = None,
-) -> FastAPI:
+def page_app(workspace: Workspace, roots: Sequence[Path], saved: SavedJobs) -> FastAPI:
     """Create the application of all pages. A process can create only one, because NiceGUI registers pages globally.
 
     Args:
-        state: State of the pages.
-        hosts: Host names that the page serves.
-        names: Names of the page behind a proxy.
-        token: Token that visitors need; None: no token is needed.
-        lifespan: Lifespan of the application.
+        workspace: The open workspace.
+        roots: Folders from which folders may be added.
+        saved: The jobs of the workspace.
     """
+    state = AppState(workspace, tuple(roots), saved)
     for page in PAGES:
         page.register(state)
-    app = FastAPI(openapi_url=None, lifespan=lifespan)
+    app = FastAPI(openapi_url=None)
     app.add_middleware(SocketMessages)
-    app.add_middleware(guard_page, hosts=hosts, names=names, token=token)
     ui.run_with(
         app, title="Ragistry", favicon=FAVICON, dark=None, language="en-US", show_welcome_message=False,
         reconnect_timeout=RECONNECT, binding_refresh_interval=None,
@@ -69,68 +60,35 @@ def application(
     return app
 
 
-def mountable(workspace: Workspace) -> FastAPI:
-    """Create the page as a part of another server on this machine. The workspace stays open."""
-    state = AppState(workspace, (Path.home(), workspace.root))
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        state.close_jobs()
-
-    return application(state, hosts=LOOPBACK, lifespan=lifespan)
+def local_page(workspace: Workspace, saved: SavedJobs) -> FastAPI:
+    """Create the page for another server on this machine, with its guards."""
+    app = page_app(workspace, (Path.home(), workspace.root), saved)
+    app.add_middleware(guard_page, hosts=LOOPBACK)
+    return app
 
 
-def serve(
-    state: AppState,
-    listener: socket.socket,
-    host: str,
-    *,
-    names: Collection[str] = (),
-    ready: Callable[[str], None],
-    stopping: Callable[[], None],
-) -> None:
-    """Serve the page until interrupted.
+def page_server(
+    workspace: Workspace, roots: Sequence[Path], host: str, names: Collection[str] = ()
+) -> tuple[FastAPI, str]:
+    """Create a server with the page, and return it with the query string of its address.
 
     On a loopback address without a proxy, no token is needed. Otherwise a token is generated for this run.
 
     Args:
-        state: State of the pages. It is closed at the end.
-        listener: Socket that is bound to ``host``.
-        host: Address on which the page listens.
+        workspace: The open workspace.
+        roots: Folders from which folders may be added.
+        host: Address on which the server listens.
         names: Names of the page behind a proxy.
-        ready: Called when the page is ready, with the query string of its address.
-        stopping: Called when the server begins to stop.
 
     Raises:
-        KeyboardInterrupt: The page was stopped by Ctrl+C.
+        StoreLockedError: Another server or page runs the jobs of this workspace.
     """
-    loopback = host in LOOPBACK
-    token = None if loopback and not names else secrets.token_urlsafe(24)
-    hosts = LOOPBACK if loopback else {*LOOPBACK, host, socket.gethostname(), *_addresses(host)}
-    try:
-        app = application(state, hosts=hosts, names=names, token=token)
-        ready(f"?token={token}" if token else "")
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)
-        _Server(config, state, stopping).run(sockets=[listener])
-    finally:
-        state.close()
-
-
-class _Server(uvicorn.Server):
-    """Stop the jobs while running requests end."""
-
-    def __init__(self, config: uvicorn.Config, state: AppState, stopping: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._state = state
-        self._stopping = stopping
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._stopping()
-        self._state.stop()
-        # Uvicorn would log a traceback for each request that is cut off, such as an upload.
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        await super().shutdown(sockets)
+    is_loopback = host in LOOPBACK
+    token = None if is_loopback and not names else secrets.token_urlsafe(24)
+    hosts = LOOPBACK if is_loopback else {*LOOPBACK, host, socket.gethostname(), *_addresses(host)}
+    guard = partial(guard_page, hosts=hosts, names=names, token=token)
+    app = create_app(workspace, page=partial(page_app, workspace, roots), guard=guard)
+    return app, f"?token={token}" if token else ""
 
 
 def _addresses(host: str) -> set[str]:

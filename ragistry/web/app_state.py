@@ -12,11 +12,12 @@ from typing import ParamSpec, TypeVar
 from ragistry.config.folder import EVALUATION, UPLOADS
 from ragistry.errors import SourceError
 from ragistry.library.service import DocumentService
+from ragistry.server.jobs import SavedJobs
+from ragistry.server.uploads import Uploads
 from ragistry.types import SourceInfo
-from ragistry.web.comparisons import CLOSE_SECONDS, ComparisonJobs, ReportRow, list_reports
+from ragistry.web.comparisons import ComparisonJobs, ReportRow, list_reports
 from ragistry.web.ingest_jobs import IngestJobs
 from ragistry.web.polling import PolledValue
-from ragistry.web.uploads import Uploads
 from ragistry.workspace import Workspace
 
 P = ParamSpec("P")
@@ -67,6 +68,7 @@ class AppState:
     Attributes:
         workspace: The open workspace.
         roots: Folders from which folders may be added.
+        saved: The jobs of the workspace.
         uploads: The uploaded files.
         jobs: The ingests of the page.
         comparisons: The comparisons of the page.
@@ -76,6 +78,7 @@ class AppState:
 
     workspace: Workspace
     roots: tuple[Path, ...]
+    saved: SavedJobs
     uploads: Uploads = field(init=False)
     jobs: IngestJobs = field(init=False)
     comparisons: ComparisonJobs = field(init=False)
@@ -85,8 +88,8 @@ class AppState:
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
         self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / UPLOADS)
-        self.jobs = IngestJobs(lambda: self.workspace.library, self.uploads)
-        self.comparisons = ComparisonJobs(self.workspace, self.reports_folder)
+        self.jobs = IngestJobs(self.workspace, self.saved, self.uploads)
+        self.comparisons = ComparisonJobs(self.workspace, self.saved)
         self.collections = PolledValue(lambda: load_collections(self.workspace.library))
         self.reports = PolledValue(lambda: list_reports(self.reports_folder))
 
@@ -123,22 +126,7 @@ class AppState:
 
         Files that a source still uses stay, because another window may have moved the source meanwhile.
         """
-        self.uploads.forget_unneeded(self.workspace.library.store, (info.source_path for info in sources))
-
-    def stop(self) -> None:
-        """End running jobs at their next check."""
-        self.jobs.stop()
-        self.comparisons.stop()
-
-    def close_jobs(self) -> None:
-        """Stop the jobs and wait for their end."""
-        self.jobs.close()
-        self.comparisons.close(CLOSE_SECONDS)
-
-    def close(self) -> None:
-        """Stop the jobs, and close the workspace."""
-        self.close_jobs()
-        self.workspace.close()
+        self.uploads.forget_unneeded(self.workspace, (info.source_path for info in sources))
 
 
 async def in_thread(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:

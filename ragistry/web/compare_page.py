@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 from nicegui import events, ui
 
-from ragistry.errors import EvaluationError, RagistryError
+from ragistry.errors import EvaluationError
 from ragistry.evaluation import page as report_html
 from ragistry.utils.wording import local_time
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread
-from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, read_report
-from ragistry.web.error_list import clear_errors, show_error
+from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, failure_of, read_report
+from ragistry.web.error_list import attempt, clear_errors, show_error
 from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
@@ -102,7 +102,7 @@ async def start_comparison(state: AppState) -> None:
         number.set_visibility(is_generated)
         file_bar.set_visibility(not is_generated)
 
-    def begin() -> None:
+    async def begin() -> None:
         clear_errors()
         queries = ComparisonQueries(number=int(number.value or QUESTIONS))
         if source.value == FROM_FILE:
@@ -111,12 +111,13 @@ async def start_comparison(state: AppState) -> None:
                 return
             [(name, content)] = uploaded.items()
             queries = ComparisonQueries(content, name)
-        try:
+
+        def start() -> bool:
             jobs.start(list(techniques.value), queries)
-        except RagistryError as error:
-            show_error(str(error))
-            return
-        opened.close()
+            return True
+
+        if await attempt(start):
+            opened.close()
 
     names = jobs.choices(generated=True)
     with dialog("New comparison") as opened:
@@ -166,14 +167,16 @@ def progress_card(state: AppState) -> None:
         card.set_visibility(last is not None)
         if last is None:
             return
-        label.set_text(f"Comparing {', '.join(last.techniques)}")
-        stage.set_text(last.state if last.ended else last.stage)
+        label.set_text(f"Comparing {', '.join(last.request['techniques'])}")
+        at = f"{last.current} {last.done:,} of {last.total:,}" if last.current else "preparing"
+        stage.set_text(last.state if last.ended else at)
         for part in (bar, stop):
             part.set_visibility(not last.ended)
-        bar.set_value(last.share)
-        failure.set_text(last.error)
-        report.set_visibility(bool(last.report))
-        report.props["href"] = f"/compare/{quote(last.report, safe='')}"
+        bar.set_value(last.done / max(1, last.total))
+        failure.set_text(failure_of(last))
+        name = (last.report or {}).get("name", "")
+        report.set_visibility(bool(name))
+        report.props["href"] = f"/compare/{quote(name, safe='')}"
 
     update()
     ui.timer(INTERVAL, update)

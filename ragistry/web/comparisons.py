@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from time import time
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import Comparison, compare, read_library
-from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.data.testsets import library_queries
+from ragistry.evaluation import Comparison
 from ragistry.evaluation.figures import IndexCost
-from ragistry.evaluation.outputs import keep_report
 from ragistry.evaluation.systems.systems import comparable
-from ragistry.http.jobs import Job, JobRunner, State, error_text
+from ragistry.server.access import LOCAL_CALLER
+from ragistry.server.jobs import FILES, SavedJob, SavedJobs
+from ragistry.server.schemas import ComparisonRequest, MadeQueries
 from ragistry.workspace import Workspace
 
 QUESTIONS = 50
 """Default number of generated questions."""
-CLOSE_SECONDS = 10.0
-"""Maximum wait for a running comparison when the page stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +41,19 @@ class ComparisonQueries:
     number: int = QUESTIONS
 
 
-@dataclass(slots=True, eq=False)
-class ComparisonJob(Job):
-    """A comparison with its progress (``stage``; ``share``: 0 to 1) and, at its end, the name of its ``report``."""
+class ComparisonJobs:
+    """The comparisons among the saved jobs. They run one at a time."""
 
-    techniques: list[str]
-    queries: ComparisonQueries
-    stage: str = "preparing"
-    share: float = 0.0
-    error: str = ""
-    report: str = ""
-
-
-class ComparisonJobs(JobRunner[ComparisonJob]):
-    """Run comparisons one at a time, and write their reports to a folder."""
-
-    def __init__(self, workspace: Workspace, reports: Path) -> None:
-        super().__init__(kept=1)
+    def __init__(self, workspace: Workspace, saved: SavedJobs) -> None:
         self._workspace = workspace
-        self._reports = reports
+        self._saved = saved
+        self._opened = time()
 
     @property
-    def last(self) -> ComparisonJob | None:
-        """The last comparison that was started."""
-        return next(reversed(self.all()), None)
+    def last(self) -> SavedJob | None:
+        """The last comparison that was started, unless it had ended before this start of the page."""
+        found = self._saved.visible("comparison", LOCAL_CALLER)
+        return next((job for job in found if job.finished is None or job.finished >= self._opened), None)
 
     def choices(self, *, generated: bool) -> list[str]:
         """Return the techniques whose models are configured.
@@ -83,46 +68,28 @@ class ComparisonJobs(JobRunner[ComparisonJob]):
         Raises:
             EvaluationError: Another comparison is running, or there are fewer than two techniques.
         """
-        if self.open():
+        if any(job.kind == "comparison" for job in self._saved.open()):
             raise EvaluationError("another comparison is running; wait for it, or stop it")
         if len(techniques) < 2:
             raise EvaluationError("a comparison needs two techniques; choose another one")
-        self.submit(ComparisonJob(techniques, queries))
+        made = MadeQueries(limit=queries.number)
+        request = ComparisonRequest(techniques=techniques, made=made).model_dump(exclude={"queries"})
+        with self._saved.new_folder() as folder:
+            if queries.content is not None:
+                (folder / FILES / queries.name).write_bytes(queries.content)
+            self._saved.add(folder, "comparison", LOCAL_CALLER, None, request | {"file": queries.name})
 
     def cancel_last(self) -> None:
         """End the running comparison before its next query."""
-        if self.last is not None:
-            self.cancel(self.last)
-
-    def work(self, job: ComparisonJob, check: Callable[[], None]) -> None:
-        """Compare the techniques, and write the report."""
-
-        def progress(stage: str, done: int, total: int) -> None:
-            check()
-            job.stage = f"{stage} {done:,} of {total:,}"
-            job.share = done / total if total else 0.0
-
-        dataset = _dataset(self._workspace, job.queries)
-        chunking = "library" if job.queries.content is not None else None
-        result = compare(job.techniques, dataset, workspace=self._workspace, chunk_size=chunking, progress=progress)
-        job.report = keep_report(self._reports, result.to_json()).stem
-
-    def end(self, job: ComparisonJob, state: State, error: Exception | None) -> None:
-        """Record the end of a comparison."""
-        if state == "cancelled":
-            job.error = "the comparison was stopped; start it again"
-        elif error is not None:
-            job.error = error_text(error)
-        super().end(job, state, error)
+        if self.last is not None and not self.last.ended:
+            self._saved.cancel(self.last)
 
 
-def _dataset(workspace: Workspace, queries: ComparisonQueries) -> Dataset:
-    if queries.content is None:
-        return library_queries(workspace, queries.number)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / queries.name
-        file.write_bytes(queries.content)
-        return read_library(workspace, file)
+def failure_of(job: SavedJob) -> str:
+    """Return why a comparison has no report; empty if it is not known yet, or if it has one."""
+    if job.state == "cancelled":
+        return "the comparison was stopped; start it again"
+    return job.error["message"] if job.error else ""
 
 
 @dataclass(frozen=True, slots=True)

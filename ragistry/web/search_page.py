@@ -10,13 +10,13 @@ from nicegui import ui
 
 from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
+from ragistry.server.jobs import SavedJob
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
 from ragistry.web.error_list import ErrorList, attempt
 from ragistry.web.filters import filters_where, offered_filters
-from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.layout import heading, page_layout
 from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
@@ -211,7 +211,7 @@ def _results(workspace: Workspace, question: SearchQuery, technique: str) -> Tec
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:
     """Show an upload area while the library is empty. Call the result with the current collections."""
-    earlier = {job.number for job in state.jobs.of() if job.ended}
+    earlier = {job.id for job in state.jobs.of() if job.ended}
     known: dict[str, str] = {}
 
     async def collection() -> str | None:
@@ -226,9 +226,9 @@ def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]
 
         return await attempt(make)
 
-    def ours() -> list[IngestJob]:
+    def ours() -> list[SavedJob]:
         """Return the jobs that had not ended when the window opened."""
-        return [job for job in state.jobs.of() if job.number not in earlier]
+        return [job for job in state.jobs.of() if job.id not in earlier]
 
     with ui.element("div").classes("rg-welcome"):
         with ui.element("div").classes("rg-part") as first:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from ragistry.http.guard import BodyLimit, HostGuard, OriginGuard, host_name, refuse, same_token
+from ragistry.server.access import LOCAL_CALLER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,7 +49,7 @@ HEADERS = (
 def guard_page(
     app: ASGIApp, *, hosts: Collection[str], names: Collection[str] = (), token: str | None = None
 ) -> ASGIApp:
-    """Wrap the application of the page in its guards.
+    """Wrap the application of the page in its guards. A visitor who passes them may do everything.
 
     Args:
         app: The application.
@@ -56,13 +57,17 @@ def guard_page(
         names: Names of the page behind a proxy, with the port if it is not that of http or https.
         token: Token that visitors need; None: no token is needed.
     """
-    if token is not None:
-        app = PageTokenGuard(app, token)
-    app = BodyLimit(app, megabytes=lambda _: BODY_MEGABYTES, length_required=True)
-    app = OriginGuard(app, names=names)
+
+    async def as_local_caller(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["caller"] = LOCAL_CALLER
+        await app(scope, receive, send)
+
+    guarded: ASGIApp = as_local_caller if token is None else PageTokenGuard(as_local_caller, token)
+    guarded = BodyLimit(guarded, megabytes=lambda _: BODY_MEGABYTES, length_required=True)
+    guarded = OriginGuard(guarded, names=names)
     served = {*hosts, *map(host_name, names)}
-    app = HostGuard(app, hosts=served, remedy="to serve this name, start `ragistry ui` with --name")
-    return SecurityHeaders(app)
+    guarded = HostGuard(guarded, hosts=served, remedy="to serve this name, start `ragistry ui` with --name")
+    return SecurityHeaders(guarded)
 
 
 class PageTokenGuard:

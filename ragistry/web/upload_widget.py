@@ -9,10 +9,12 @@ from typing import NamedTuple
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
+from ragistry.server.jobs import SavedJob
+from ragistry.utils.disk import remedy
 from ragistry.utils.wording import numbered
+from ragistry.web import ingest_jobs
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
 from ragistry.web.error_list import ErrorList, attempt
-from ragistry.web.ingest_jobs import IngestJob
 from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.widgets import Built, KeyedList, button, icon_button
 
@@ -45,9 +47,9 @@ def upload_section(state: AppState, collection: str) -> None:
 def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> None:
     """Show an area to drop or choose files. Files that are refused at once are listed for ``collection``."""
 
-    def refuse(event: events.GenericEventArguments) -> None:
+    async def refuse(event: events.GenericEventArguments) -> None:
         refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
-        state.jobs.add(collection, [], _label([name for name, _ in refused]), refused=refused)
+        await _add(state, collection, [], refused=refused)
 
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
 
@@ -123,14 +125,14 @@ def _folder(state: AppState, collection: str) -> None:
         folder = ui.input("Folder on this machine", placeholder=str(state.roots[0])).props("dense outlined")
         prune = ui.checkbox("Remove sources whose files are gone").props("dense")
 
-        def add() -> None:
+        async def add() -> None:
             errors.clear()
             try:
                 path = state.folder((folder.value or "").strip())
             except RagistryError as error:
                 errors.add(str(error))
                 return
-            state.jobs.add(collection, [path], str(path), prune=bool(prune.value))
+            await attempt(state.jobs.add, collection, [path], str(path), prune=bool(prune.value))
 
         folder.on("keydown.enter", add)
         button("Add folder", add, icon="create_new_folder")
@@ -151,7 +153,7 @@ async def _queue_uploads(
     for file in event.files:
         try:
             name = safe_name(file.name)
-            if name in {path.name for path in (*kept, *state.jobs.pending(collection))}:
+            if name in {*(path.name for path in kept), *state.jobs.pending(collection)}:
                 raise SourceError("a file of this name is already being added; wait, or rename the file")
             if name in known and not replace:
                 raise SourceError("a file of this name is already in this collection; tick Replace, or rename the file")
@@ -162,11 +164,28 @@ async def _queue_uploads(
         except SourceError as error:
             refused.append((file.name, str(error)))
         except OSError as error:
-            reason = f"it cannot be saved ({error.strerror or error}); free some space on the disk of the workspace"
-            refused.append((file.name, reason))
-    if kept or refused:
-        label = _label([*(path.name for path in kept), *(name for name, _ in refused)])
-        state.jobs.add(collection, kept, label, replace=replace, refused=refused)
+            refused.append((file.name, _not_saved(error)))
+    if (kept or refused) and not await _add(state, collection, kept, replace=replace, refused=refused):
+        state.uploads.forget(kept)
+
+
+async def _add(
+    state: AppState, collection: str, paths: list[Path], *, refused: list[tuple[str, str]], replace: bool = False
+) -> bool:
+    """Add a job for files, and return whether it is saved."""
+    label = _label([*(path.name for path in paths), *(name for name, _ in refused)])
+
+    def add() -> SavedJob:
+        try:
+            return state.jobs.add(collection, paths, label, replace=replace, refused=refused)
+        except OSError as error:
+            raise SourceError(f"{label}: {_not_saved(error)}") from error
+
+    return await attempt(add) is not None
+
+
+def _not_saved(error: OSError) -> str:
+    return f"it cannot be saved ({error.strerror or error}); {remedy(error)}"
 
 
 def safe_name(name: str) -> str:
@@ -194,7 +213,7 @@ class _VisibleFile(NamedTuple):
 class _VisibleJob(NamedTuple):
     """The visible state of a job."""
 
-    number: int
+    job: SavedJob
     label: str
     state: str
     status: str
@@ -203,42 +222,37 @@ class _VisibleJob(NamedTuple):
     failures: tuple[str, ...]
 
 
-def job_list(state: AppState, jobs_to_show: Callable[[], Iterable[IngestJob]]) -> None:
+def job_list(state: AppState, jobs_to_show: Callable[[], Iterable[SavedJob]]) -> None:
     """Show the jobs that ``jobs_to_show`` returns, and update them."""
     area = ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Ingests"')
-    jobs = KeyedList[_VisibleJob](area, lambda job: (job.number, job.state), lambda job: _card(job, forget))
+    jobs = KeyedList[_VisibleJob](area, lambda job: (job.job.id, job.state), lambda job: _card(job, forget))
 
     def update() -> None:
         jobs.show(_visible(job) for job in jobs_to_show())
 
-    def forget(number: int) -> None:
-        state.jobs.forget(number)
+    def forget(job: SavedJob) -> None:
+        state.jobs.forget(job)
         update()
 
     update()
     ui.timer(EVERY, update)
 
 
-def _visible(job: IngestJob) -> _VisibleJob:
-    failures = (job.error,) if job.error else tuple(job.failures[:LINES])
-    lines = tuple(_VisibleFile(place, *line) for place, line in enumerate(job.files()))
-    return _VisibleJob(job.number, job.label, job.state, _status(job), job.share, lines, failures)
+def _visible(job: SavedJob) -> _VisibleJob:
+    lines = tuple(_VisibleFile(place, *line) for place, line in enumerate(ingest_jobs.files(job)))
+    failures = tuple(ingest_jobs.failures(job)[:LINES])
+    label, status, share = job.request["label"], ingest_jobs.status(job), ingest_jobs.share(job)
+    return _VisibleJob(job, label, job.state, status, share, lines, failures)
 
 
-def _status(job: IngestJob) -> str:
-    if job.state == "running":
-        return f"{job.done} of {len(job.paths)} files" if len(job.paths) > 1 else job.stage
-    return {"waiting": "waiting", "failed": "failed", "done": job.summary}[job.state]
-
-
-def _card(job: _VisibleJob, forget: Callable[[int], None]) -> Built[_VisibleJob]:
+def _card(job: _VisibleJob, forget: Callable[[SavedJob], None]) -> Built[_VisibleJob]:
     bar = None
     with ui.element("div").classes("rg-job") as card:
         with ui.element("div").classes("rg-bar"):
             ui.label(job.label).classes("rg-job-label")
             status = ui.label().classes("rg-dim")
-            if job.state in ("done", "failed"):
-                icon_button("close", f"Dismiss {job.label}", lambda: forget(job.number))
+            if job.job.ended:
+                icon_button("close", f"Dismiss {job.label}", lambda: forget(job.job))
         if job.state == "running":
             card.props("aria-busy=true")  # the steps are not read out
             bar = ui.linear_progress(show_value=False)

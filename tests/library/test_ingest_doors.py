@@ -19,8 +19,9 @@ from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import IngestReport, report_as_mapping, report_from_mapping
 from ragistry.library.ingest.source import SourceText
 from ragistry.server.access import Tokens
+from ragistry.server.app import saved_jobs
+from ragistry.server.uploads import Uploads
 from ragistry.web.ingest_jobs import IngestJobs
-from ragistry.web.uploads import Uploads
 from ragistry.workspace import _token_file
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus
@@ -54,9 +55,11 @@ def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Works
         else:
 
             def take(folder: Path) -> object:
-                jobs = IngestJobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
-                job = jobs.add("notes", [folder], "documents", prune=True)
-                jobs.close(finish=True)
+                saved = saved_jobs(workspace)
+                job = IngestJobs(workspace, saved, Uploads(tmp_path / "uploads")).add(
+                    "notes", [folder], "documents", prune=True
+                )
+                saved.close(finish=True)
                 assert job.state == "done", job.error
                 return job
 

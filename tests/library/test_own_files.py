@@ -10,8 +10,9 @@ from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
 from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.ingest.own_files import is_own_file
+from ragistry.server.app import saved_jobs
+from ragistry.server.uploads import Uploads
 from ragistry.web.ingest_jobs import IngestJobs
-from ragistry.web.uploads import Uploads
 from tests.conftest import Corpus
 from tests.messages import refused
 from tests.serving import served
@@ -82,9 +83,9 @@ def test_no_door_reads_configuration(tmp_path: Path, corpus: Corpus, door: str) 
             with served(workspace) as url, connect(url) as remote:
                 _ingest(remote, folder)
         elif door == "page":
-            jobs = IngestJobs(lambda: workspace.library, Uploads(tmp_path / "uploads"))
-            job = jobs.add("notes", [folder], "documents")
-            jobs.close(finish=True)
+            saved = saved_jobs(workspace)
+            job = IngestJobs(workspace, saved, Uploads(tmp_path / "uploads")).add("notes", [folder], "documents")
+            saved.close(finish=True)
             assert job.state == "done"
         else:
             _ingest(workspace, folder)

@@ -22,10 +22,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from ragistry import Workspace, open_workspace
+from ragistry.server.app import saved_jobs
+from ragistry.server.jobs import SavedJob
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.web.app_state import AppState
-from ragistry.web.ingest_jobs import IngestJob
 from tests import skips
 from tests.library.conftest import embedder  # noqa: F401, the fixture
 from tests.library.git_trees import commit
@@ -272,12 +273,12 @@ def shoot(page: Page, name: str) -> None:
 def state(embedder: HashingEmbedder, workspace: Workspace, tmp_path: Path) -> Iterator[AppState]:  # noqa: F811
     """What the pages stand on, without a page: over an empty workspace, with a root ``papers``."""
     (tmp_path / "papers").mkdir()
-    made = AppState(workspace, (tmp_path / "papers",))
-    yield made
-    made.jobs.close()
+    saved = saved_jobs(workspace)
+    yield AppState(workspace, (tmp_path / "papers",), saved)
+    saved.close()
 
 
-def ended(job: IngestJob) -> IngestJob:
+def ended(job: SavedJob) -> SavedJob:
     """The job when it has ended."""
     wait_until(lambda: job.ended)
     return job

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.config.folder import UPLOADS
 from ragistry.errors import SourceError
 from ragistry.http.jobs import NICENESS, lower_priority
 from ragistry.library.ingest.methods import TEXTS_AT_ONCE, IngestObserver, ObservedEmbedder
+from ragistry.server.uploads import Uploads
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.app_state import AppState, load_collections
-from ragistry.web.ingest_jobs import STOPPED
+from ragistry.web.ingest_jobs import failures, status
 from tests.messages import check_message, refused
 from tests.web.conftest import ended
 from tests.web.loops import run
@@ -64,10 +66,9 @@ def test_full_disk_leaves_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with open_workspace(Path(root)) as workspace:
-        state = AppState(workspace, (tmp_path,))
+        uploads = Uploads(workspace.path_of(workspace.settings.data_dir) / UPLOADS)
         with pytest.raises(OSError, match="No space"):
-            run(state.uploads.keep("large.md", save))
-        state.close()
+            run(uploads.keep("large.md", save))
     assert not list((tmp_path / "workspace" / ".ragistry" / "uploads").glob("*/"))
 
 
@@ -88,12 +89,12 @@ def test_job_stops_with_the_page(
     embedder.check = lambda texts: (started.set(), go_on.wait(60))
     fill(state.roots[0])
     job = state.jobs.add("notes", [state.roots[0]], "papers")
-    assert state.jobs.pending("notes") == [state.roots[0]]
+    assert state.jobs.pending("notes") == ["papers"]
     assert started.wait(60)
-    state.jobs.stop()
+    state.saved.stop()
     go_on.set()
-    state.jobs.close()
-    assert (job.state, job.error) == ("failed", STOPPED)
+    state.saved.close()
+    assert not job.ended
     assert workspace.library.count() < 200
     assert all(info.chunks == 1 and info.source_hash for info in workspace.library.sources("notes"))
 
@@ -117,10 +118,10 @@ def test_vanished_files_are_reported_until_pruned(state: AppState) -> None:
         (state.roots[0] / name).write_text(name)
     ended(state.jobs.add("notes", [state.roots[0]], "papers"))
     (state.roots[0] / "two.md").unlink()
-    [failure] = ended(state.jobs.add("notes", [state.roots[0]], "papers")).failures
+    [failure] = failures(ended(state.jobs.add("notes", [state.roots[0]], "papers")))
     check_message(failure, "two.md")
     pruned = ended(state.jobs.add("notes", [state.roots[0]], "papers", prune=True))
-    assert (pruned.failures, pruned.summary) == ([], "1 skipped, 1 deleted")
+    assert (failures(pruned), status(pruned)) == ([], "1 skipped, 1 deleted")
     assert state.jobs.pending("notes") == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,13 @@ from playwright.sync_api import Page, expect
 from ragistry import Workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import compare, read_library
-from ragistry.web.comparisons import ComparisonJob, ComparisonJobs, ComparisonQueries, list_reports, read_report
+from ragistry.server.app import saved_jobs
+from ragistry.server.jobs import SavedJob
+from ragistry.web.comparisons import ComparisonJobs, ComparisonQueries, failure_of, list_reports, read_report
 from tests.messages import check_message, refused
 from tests.web.conftest import check_accessibility, shoot, upload, wait_until
+
+REPORTS = Path(".ragistry", "evaluation", "reports")
 
 
 def write_queries(path: Path, *queries: tuple[str, str]) -> Path:
@@ -33,7 +38,7 @@ def report(other: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plants droop although their pot is soaked", "watering.txt"),
     )
     comparison = compare(["naive", "bm25", "hybrid"], read_library(other, asked), baseline="bm25", workspace=other)
-    path = other.root / ".ragistry" / "evaluation" / "reports" / "first.json"
+    path = other.root / REPORTS / "first.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(comparison.to_json()))
     return path
@@ -59,43 +64,42 @@ def test_start_a_comparison_with_a_file_of_queries(page: Page, tmp_path: Path) -
 
 
 @pytest.fixture
-def comparisons(fixtures: Path, workspace: Workspace, tmp_path: Path) -> Iterator[ComparisonJobs]:
+def comparisons(fixtures: Path, workspace: Workspace) -> Iterator[ComparisonJobs]:
     """Over a library of two sources, in which titles and headings make a few questions."""
     for name in ("backups.md", "upgrades.md"):
         workspace.library.ingest_file(fixtures / "handbook" / "operations" / name, "notes")
-    made = ComparisonJobs(workspace, tmp_path / "reports")
-    yield made
-    made.close()
+    with closing(saved_jobs(workspace)) as saved:
+        yield ComparisonJobs(workspace, saved)
 
 
-def ended(comparisons: ComparisonJobs) -> ComparisonJob:
+def ended(comparisons: ComparisonJobs) -> SavedJob:
     wait_until(lambda: comparisons.last is not None and comparisons.last.ended)
     assert comparisons.last is not None
     return comparisons.last
 
 
-def test_questions_are_generated_from_the_library(comparisons: ComparisonJobs, tmp_path: Path) -> None:
+def test_questions_are_generated_from_the_library(comparisons: ComparisonJobs, workspace: Workspace) -> None:
     comparisons.start(["naive", "bm25"], ComparisonQueries(number=5))
-    assert (ended(comparisons).error, ended(comparisons).state) == ("", "done")
-    [listed] = list_reports(tmp_path / "reports")
+    assert (failure_of(ended(comparisons)), ended(comparisons).state) == ("", "done")
+    [listed] = list_reports(workspace.root / REPORTS)
     assert listed.techniques == ("naive", "bm25")
     assert any("Synthetic test set" in warning for warning in listed.warnings)
 
 
-def test_stopped_and_failed_comparisons_have_a_reason(comparisons: ComparisonJobs, tmp_path: Path) -> None:
+def test_stopped_and_failed_comparisons_have_a_reason(comparisons: ComparisonJobs, workspace: Workspace) -> None:
     with refused(EvaluationError):
         comparisons.start(["naive"], ComparisonQueries())
     comparisons.start(["naive", "bm25"], ComparisonQueries())
     with refused(EvaluationError):
         comparisons.start(["naive", "bm25"], ComparisonQueries())
     comparisons.cancel_last()
-    assert ended(comparisons).error == "the comparison was stopped; start it again"
+    assert failure_of(ended(comparisons)) == "the comparison was stopped; start it again"
     comparisons.start(
         ["naive", "bm25"], ComparisonQueries(b'{"text": "frost", "sources": ["absent.md"]}', "mine.jsonl")
     )
     assert ended(comparisons).state == "failed"
-    check_message(ended(comparisons).error, "mine.jsonl", "'absent.md'")
-    assert list_reports(tmp_path / "reports") == []
+    check_message(failure_of(ended(comparisons)), "mine.jsonl", "'absent.md'")
+    assert list_reports(workspace.root / REPORTS) == []
 
 
 def test_list_and_open_a_report(page: Page, report: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZipFile
@@ -9,8 +10,10 @@ from zipfile import ZipFile
 import pytest
 
 from ragistry import Workspace
+from ragistry.server.app import saved_jobs
+from ragistry.server.jobs import SavedJob
 from ragistry.web.app_state import AppState
-from ragistry.web.ingest_jobs import IngestJob
+from ragistry.web.ingest_jobs import status
 from tests.messages import check_message
 from tests.web.conftest import ended
 
@@ -24,7 +27,7 @@ def kept(state: AppState) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files}
 
 
-def drop(state: AppState, *contents: tuple[str, bytes], collection: str = "notes", replace: bool = False) -> IngestJob:
+def drop(state: AppState, *contents: tuple[str, bytes], collection: str = "notes", replace: bool = False) -> SavedJob:
     """Take in files as the page does, and wait until that has ended."""
     places = [state.uploads.place(name) for name, _ in contents]
     for place, (_, content) in zip(places, contents, strict=True):
@@ -48,25 +51,25 @@ def test_file_without_text_does_not_replace_a_source(
 ) -> None:
     drop(state, ("a.md", b"The first."), ("b.md", b"Beside it."))
     job = drop(state, ("a.md", blank), ("b.md", b"Instead of it."), ("new.md", blank), replace=True)
-    assert job.summary == summary
+    assert status(job) == summary
     check_message(job.stages["a.md"], "a.md")
     assert job.stages["b.md"] == "searchable"
     check_message(job.stages["new.md"])
     assert kept(state) == {"a.md": b"The first.", "b.md": b"Instead of it."}
-    assert drop(state, ("a.md", blank), replace=True).summary == "1 failed"
+    assert status(drop(state, ("a.md", blank), replace=True)) == "1 failed"
     assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The first."
     assert [document.content for document in workspace.library.search("first", "notes", 1).documents] == ["The first."]
 
 
 def test_replaced_upload_is_deleted(state: AppState, workspace: Workspace) -> None:
     drop(state, ("a.md", b"The first."), ("b.md", b"Beside it."))
-    assert drop(state, ("a.md", b"The second."), replace=True).summary == "1 updated"
+    assert status(drop(state, ("a.md", b"The second."), replace=True)) == "1 updated"
     assert kept(state) == {"a.md": b"The second.", "b.md": b"Beside it."}
     assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The second."
 
 
 def test_upload_that_cannot_be_ingested_is_deleted(state: AppState) -> None:
-    assert drop(state, ("bad.pdf", BROKEN), ("good.md", b"Good.")).summary == "1 added, 1 failed"
+    assert status(drop(state, ("bad.pdf", BROKEN), ("good.md", b"Good."))) == "1 added, 1 failed"
     assert drop(state, ("late.md", b"Too late."), collection="gone").state == "failed"
     assert kept(state) == {"good.md": b"Good."}
 
@@ -109,7 +112,7 @@ def zipped(**members: str) -> bytes:
 
 def test_zip_file_is_kept_while_one_of_its_sources_needs_it(state: AppState, workspace: Workspace) -> None:
     job = drop(state, ("a.zip", zipped(one="One.", two="Two.")), ("bad.zip", b"PK nothing"), ("none.zip", zipped()))
-    assert job.summary == "2 added, 2 failed"
+    assert status(job) == "2 added, 2 failed"
     assert job.stages["a.zip"] == "searchable: 2 added"
     for name in ("bad.zip", "none.zip"):
         check_message(job.stages[name], name)
@@ -142,17 +145,26 @@ def test_upload_stays_if_its_collection_was_removed_by_hand(state: AppState, wor
     assert set(kept(state)) == {"a.md", "b.md"}
 
 
-def test_waiting_and_late_uploads_are_deleted_and_reported_at_the_end(state: AppState) -> None:
+def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, workspace: Workspace) -> None:
+    """Also those of a job that replaces a file: the replaced one is deleted at the end, not at the stop."""
+    drop(state, ("old.md", b"The old text."))
     for number in range(300):
         (state.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
-    running = state.jobs.add("notes", [state.roots[0]], "papers")
-    place = state.uploads.place("waiting.md")
-    place.parent.mkdir(parents=True)
-    place.write_bytes(b"Waiting.")
-    waiting = state.jobs.add("notes", [place], "waiting.md")
-    state.jobs.close()
-    assert state.jobs.stopped() == [running, waiting]
-    late = drop(state, ("late.md", b"Too late."))
-    assert (late.state, state.jobs.open()) == ("failed", [])
-    assert late in state.jobs.stopped()
-    assert kept(state) == {}
+    jobs = [state.jobs.add("notes", [state.roots[0]], "papers")]
+    for name in ("waiting.md", "old.md", "late.md"):
+        place = state.uploads.place(name)
+        place.parent.mkdir(parents=True)
+        place.write_bytes(f"The new text of {name}.".encode())
+        if name == "late.md":
+            state.saved.close()
+        jobs.append(state.jobs.add("notes", [place], name, replace=True))
+    assert [job.id for job in state.saved.open()] == [job.id for job in jobs]
+    assert set(kept(state)) == {"waiting.md", "old.md", "late.md"}
+    with closing(saved_jobs(workspace)) as saved:
+        saved.start()
+        again = AppState(workspace, state.roots, saved)
+        assert again.jobs.pending("notes")
+        assert [status(ended(job)) for job in reversed(again.jobs.of())][1:] == ["1 added", "1 updated", "1 added"]
+    assert len(workspace.library.list_sources("notes")) == 303
+    assert kept(state)["old.md"] == b"The new text of old.md."
+    assert len(list(state.uploads.folder.iterdir())) == 3

@@ -5,14 +5,14 @@ A zip file is one upload with many sources, whose paths lead into it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 from ragistry.errors import RagistryError
-from ragistry.protocols import LibraryStore
-from ragistry.types import SourceInfo
+from ragistry.server.jobs import flush
+from ragistry.workspace import Workspace
 
 
 class Uploads:
@@ -39,6 +39,12 @@ class Uploads:
             raise
         return place
 
+    def flush(self, paths: Iterable[Path]) -> None:
+        """Write those of the files that were uploaded to the disk, before a job that needs them is acknowledged."""
+        for path in filter(None, map(self.file_of, paths)):
+            for place in (path, path.parent, self.folder):
+                flush(place)
+
     def file_of(self, path: str | Path) -> Path | None:
         """Return the uploaded file that a path is, or that it leads into; None if it was not uploaded."""
         if not path or not Path(path).is_relative_to(self.folder):
@@ -52,31 +58,8 @@ class Uploads:
                 path.unlink(missing_ok=True)
                 path.parent.rmdir()
 
-    def forget_unneeded(self, store: LibraryStore, paths: Iterable[str]) -> None:
-        """Delete those of the files that were uploaded and that no source uses."""
-        left = _sources(store)
-        if left is not None:
-            needed = {self.file_of(info.source_path) for info in left}
+    def forget_unneeded(self, workspace: Workspace, paths: Iterable[str]) -> None:
+        """Delete those of the files that were uploaded and that no source uses, also of an undefined collection."""
+        with suppress(RagistryError):  # if the store cannot list its sources, the files stay
+            needed = {self.file_of(info.source_path) for info in workspace.library.store.sources()}
             self.forget(file for file in {*map(self.file_of, paths)} - needed if file is not None)
-
-    @contextmanager
-    def swept(self, store: LibraryStore, collection: str, brought: Collection[Path]) -> Iterator[None]:
-        """Delete unused uploads after the block.
-
-        The block ingests ``brought`` into a collection. Afterwards, files that could not be ingested or were replaced
-        are deleted. Other files stay, because another page may be saving files that are not sources yet.
-        """
-        names = {path.name for path in brought}
-        known = _sources(store, collection) or ()
-        earlier = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
-        try:
-            yield
-        finally:
-            self.forget_unneeded(store, {*earlier, *(str(path.resolve()) for path in brought)})
-
-
-def _sources(store: LibraryStore, collection: str | None = None) -> list[SourceInfo] | None:
-    """Return the sources of one or all collections, including undefined ones; None if the store cannot list them."""
-    with suppress(RagistryError):
-        return list(store.sources(collection))
-    return None
