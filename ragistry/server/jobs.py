@@ -1,6 +1,7 @@
 """Background jobs, saved to disk before they are acknowledged and resumed after a restart.
 
-A job is a folder: ``job.json``, and ``files/`` with the uploaded files until the job ends.
+They run in threads, one job of each kind at a time, in the order in which they were added. A job is a folder:
+``job.json``, and ``files/`` with the uploaded files until the job ends.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import json
 import logging
 import os
 import shutil
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from time import time
 from typing import Any, Literal
 from uuid import uuid4
@@ -24,13 +29,15 @@ from ragistry import errors
 from ragistry.config.replacing import replace_text
 from ragistry.errors import JobNotFoundError, RagistryError, ServerBusyError, StoreLockedError
 from ragistry.http.errors import HIDDEN, detail_of, is_hidden
-from ragistry.http.jobs import Job, JobRunner, State
 from ragistry.server.access import Caller
 from ragistry.utils.disk import remedy
 
 _log = logging.getLogger(__name__)
 
 Kind = Literal["ingest", "comparison"]
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+NICENESS = 10
+"""Niceness of the threads of jobs: during an ingest, a search gets nine tenths of a core."""
 MAX_OPEN = 1_000
 """Maximum number of jobs that have not ended."""
 KEPT = 1_000
@@ -38,8 +45,12 @@ KEPT = 1_000
 STATE_FILE, FILES = "job.json", "files"
 
 
+class StoppedError(RagistryError):
+    """The job was cancelled, or the server stops."""
+
+
 @dataclass(slots=True, eq=False)
-class SavedJob(Job):
+class SavedJob:
     """A job of the server.
 
     Attributes:
@@ -57,6 +68,9 @@ class SavedJob(Job):
         inside: Progress within the current item, 0 to 1.
         stages: Result of each processed path of an ingest, by file name.
         notes: Errors and warnings of an ingest that are not in ``stages``.
+        state: State of the job.
+        finished: Time of its end, in seconds since 1970.
+        cancelled: Set when the job is cancelled.
     """
 
     id: str
@@ -73,6 +87,14 @@ class SavedJob(Job):
     inside: float = 0.0
     stages: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    state: State = "waiting"
+    finished: float | None = None
+    cancelled: Event = field(default_factory=Event)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is done, failed or cancelled."""
+        return self.state in ("done", "failed", "cancelled")
 
     def text(self) -> str:
         """Return the job as JSON."""
@@ -98,7 +120,7 @@ Task = Callable[[RunningJob], Mapping[str, Any]]
 """Does a job and returns its report. It may run again after an interruption."""
 
 
-class SavedJobs(JobRunner[SavedJob]):
+class SavedJobs:
     """Run jobs whose files and state are saved in folders.
 
     Args:
@@ -113,8 +135,13 @@ class SavedJobs(JobRunner[SavedJob]):
     def __init__(
         self, folder: Path, tasks: Mapping[Kind, Task], forget_uploads: Callable[[SavedJob], None] = lambda _: None
     ) -> None:
-        super().__init__(kept=KEPT)
         self.folder = folder
+        self._jobs: list[SavedJob] = []
+        self._lock = Lock()
+        self._stopping = Event()
+        self._is_closed = False
+        self._queues: dict[Kind, SimpleQueue[SavedJob | None]] = {}
+        self._threads: list[Thread] = []
         self._tasks = tasks
         self._forget_uploads = forget_uploads
         self._unsaved: dict[str, SavedJob] = {}
@@ -134,7 +161,7 @@ class SavedJobs(JobRunner[SavedJob]):
                 self._remove_files(job)
             else:
                 job.state = "waiting"
-            self.submit(job, job.kind)
+            self._submit(job)
 
     @contextmanager
     def new_folder(self) -> Iterator[Path]:
@@ -171,7 +198,7 @@ class SavedJobs(JobRunner[SavedJob]):
         replace_text(folder / STATE_FILE, job.text())
         folder.rename(self.folder / job.id)
         flush(self.folder)
-        self.submit(job, kind)  # if the server is closing, the next one runs it
+        self._submit(job)  # if the server is closing, the next one runs it
         return job
 
     def visible(self, kind: Kind, caller: Caller) -> list[SavedJob]:
@@ -190,28 +217,108 @@ class SavedJobs(JobRunner[SavedJob]):
             raise JobNotFoundError(f"{kind} {id[:100]!r} does not exist; the server forgets old jobs")
         return job
 
-    def cancel(self, job: SavedJob) -> State:
-        """End a job at its next check; a restart does not resume it."""
-        before = super().cancel(job)
-        if before == "running":
+    def all(self) -> list[SavedJob]:
+        """Return the jobs, in the order in which they were added or loaded."""
+        with self._lock:
+            return list(self._jobs)
+
+    def open(self) -> list[SavedJob]:
+        """Return the jobs that have not ended, oldest first."""
+        return [job for job in self.all() if not job.ended]
+
+    def cancel(self, job: SavedJob) -> None:
+        """End a job at its next check; a restart does not resume it. Data that it has written stays."""
+        with self._lock:
+            before = job.state
+            if before == "waiting":
+                job.state = "cancelled"
+        job.cancelled.set()
+        if before == "waiting":
+            self._end(job, "cancelled", None)
+        elif before == "running":
             self._is_saved(job, "cancelled")
-        return before
+
+    def remove(self, job: SavedJob) -> None:
+        """Remove a job that has ended."""
+        with self._lock:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self._remove_folder(job)
 
     def counted(self) -> Counter[tuple[Kind, State]]:
         """Count the jobs of each kind and state."""
         return Counter((job.kind, job.state) for job in self.all())
 
-    def close(self, timeout: float | None = None, *, finish: bool = False) -> None:
-        """Stop, and wait until running jobs have ended. The next server resumes them."""
-        super().close(timeout, finish=finish)
+    def stop(self) -> None:
+        """End running jobs at their next check, and start no other jobs."""
+        self._stopping.set()
+
+    def close(self, *, finish: bool = False) -> None:
+        """Stop, and wait until running jobs have ended. The next server resumes them.
+
+        Args:
+            finish: Do not stop, but run all jobs to their end.
+        """
+        if not finish:
+            self.stop()
+        with self._lock:
+            self._is_closed = True
+            for queue in self._queues.values():
+                queue.put(None)
+        for thread in self._threads:
+            thread.join()
         self._save_again()
         self._folder_lock.release()
 
-    def work(self, job: SavedJob, check: Callable[[], None]) -> None:
-        """Run the task of the job's kind."""
-        job.report = dict(self._tasks[job.kind](RunningJob(job, self.folder / job.id, check)))
+    def _submit(self, job: SavedJob) -> None:
+        """Remember a job, and run it after earlier jobs of its kind unless the server is closing."""
+        with self._lock:
+            self._jobs.append(job)
+            if self._is_closed or job.ended:
+                return
+            if job.kind not in self._queues:
+                self._queues[job.kind] = SimpleQueue()
+                self._threads.append(
+                    Thread(target=self._run_all, args=(job.kind,), daemon=True, name=f"job-{job.kind}")
+                )
+                self._threads[-1].start()
+            self._queues[job.kind].put(job)
 
-    def end(self, job: SavedJob, state: State, error: Exception | None) -> None:
+    def _run_all(self, kind: Kind) -> None:
+        lower_priority()
+        queue = self._queues[kind]
+        while (job := queue.get()) is not None:
+            self._run(job)
+
+    def _run(self, job: SavedJob) -> None:
+        def check() -> None:
+            if self._stopping.is_set() or job.cancelled.is_set():
+                raise StoppedError("the job was stopped")
+
+        with self._lock:
+            if job.ended or self._stopping.is_set():
+                return
+            job.state = "running"
+        try:
+            job.report = dict(self._tasks[job.kind](RunningJob(job, self.folder / job.id, check)))
+        except StoppedError:
+            if not job.cancelled.is_set():
+                return
+            self._end(job, "cancelled", None)
+        except Exception as error:  # noqa: BLE001, the job reports it, and the next job still runs
+            self._end(job, "failed", error)
+        else:
+            self._end(job, "done", None)
+        self._forget_old()
+
+    def _forget_old(self) -> None:
+        with self._lock:
+            ended = sorted((job for job in self._jobs if job.ended), key=lambda job: job.finished or 0.0)
+            for job in ended[: max(0, len(ended) - KEPT)]:
+                self._jobs.remove(job)
+                self._remove_folder(job)
+
+    def _end(self, job: SavedJob, state: State, error: Exception | None) -> None:
         """Save the end of a job, and remove its files."""
         if error is not None:
             _log.error("job %s failed", job.id, exc_info=None if isinstance(error, RagistryError) else error)
@@ -222,8 +329,7 @@ class SavedJobs(JobRunner[SavedJob]):
         job.state = state  # the last step: when clients see the end of a job, its files are gone
         self._save_again(but=job)
 
-    def forgotten(self, job: SavedJob) -> None:
-        """Remove the folder of a job."""
+    def _remove_folder(self, job: SavedJob) -> None:
         shutil.rmtree(self.folder / job.id, ignore_errors=True)
 
     def _remove_files(self, job: SavedJob) -> None:
@@ -292,3 +398,9 @@ def as_mapping(job: SavedJob, caller: Caller) -> dict[str, Any]:
     if caller.limited and job.error and is_hidden(getattr(errors, job.error["type"])):
         values["error"] = job.error | {"message": HIDDEN}
     return values
+
+
+def lower_priority() -> None:
+    """Give the current thread a lower priority. On Linux, the threads that it starts inherit it."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

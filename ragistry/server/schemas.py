@@ -9,10 +9,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
-from ragistry.http.jobs import State
 from ragistry.library.ingest.report import IngestReport
 from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import TechniqueInfo
+from ragistry.server.jobs import State
 from ragistry.techniques.routing.route import Route
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SourceInfo
 

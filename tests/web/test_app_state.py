@@ -16,8 +16,8 @@ import pytest
 from ragistry import Workspace, open_workspace
 from ragistry.config.folder import UPLOADS
 from ragistry.errors import SourceError
-from ragistry.http.jobs import NICENESS, lower_priority
 from ragistry.library.ingest.methods import TEXTS_AT_ONCE, IngestObserver, ObservedEmbedder
+from ragistry.server.jobs import NICENESS, lower_priority
 from ragistry.server.uploads import Uploads
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.app_state import AppState, load_collections

@@ -8,10 +8,12 @@ import socket
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.messages import check_message
 from tests.web.conftest import page_process, upload
 
@@ -64,6 +66,18 @@ def test_job_begun_on_the_page_is_finished_after_a_kill(page: Page, home: Path) 
     [file] = (home / ".ragistry" / "uploads").glob("*/book.md")
     with open_workspace(home) as workspace:
         assert workspace.library.source("book.md", "notes").source_path == str(file.resolve())
+
+
+def test_others_may_write_beside_the_page_but_not_run_its_jobs(home: Path, ragistry: Run) -> None:  # noqa: F811
+    with page_process(home) as (_, address):
+        for words in (("serve",), ("serve", "--ui"), ("ui", "--no-browser")):
+            ragistry("-w", home, *words, "--port", 0).refused(1, "jobs")
+        with open_workspace(home) as workspace:
+            workspace.library.ingest_text("Green tea.", "tea", "notes")
+        [found] = httpx.get(f"{address}v1/collections", timeout=60).json()["collections"]
+        assert (found["name"], found["source_count"]) == ("notes", 1)
+        other = {"Origin": "http://evil.example"}
+        assert httpx.delete(f"{address}v1/collections/notes", headers=other, timeout=60).status_code == 403
 
 
 def test_second_ctrl_c_ends_a_call_to_a_model(page: Page, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
