@@ -32,7 +32,7 @@ sys.path.insert(0, sys.argv[1])
 import ragistry
 from ragistry.readers.extract import extract
 embed_model = "ragistry.testing.hashed:HashingEmbedder"
-with ragistry.open_workspace(sys.argv[2], embed_model=embed_model, limits={"seconds": 2}) as workspace:
+with ragistry.open_workspace(sys.argv[2], embed_model=embed_model, limits={"seconds": 8}) as workspace:
     workspace.library.create_collection("plans")
     report = workspace.library.ingest_folder(sys.argv[2] + "/plans", "plans")
     found = workspace.search("staircase", technique="bm25", top_k=1).documents[0].metadata
