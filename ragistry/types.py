@@ -171,6 +171,10 @@ class Stage:
 class SearchRequest:
     """A search, as a person or a program asks for it.
 
+    Every door reads its options from these fields. The metadata of a field has arguments of `pydantic.Field`; also
+    ``short``, the short name of its option on the command line, and ``model``, its description for language models. A
+    field without ``model`` is not an argument of ``search_library``, except ``query`` and ``collection``.
+
     Attributes:
         query: The query.
         technique: Name of a technique of techniques.yaml; None for its ``default``. In this process it may also be an
@@ -180,11 +184,34 @@ class SearchRequest:
         where: Condition on metadata.
     """
 
-    query: str
-    technique: Any = None
-    collection: str | None = None
-    top_k: int | None = None
-    where: Where | None = None
+    query: str = field(
+        metadata={
+            "description": "Text of the query. Words in double quotes are a phrase.",
+            "max_length": 100_000,
+            # Described only: the library refuses a blank text with its own error, as it does everywhere.
+            "json_schema_extra": {"minLength": 1, "pattern": r"\S"},
+        }
+    )
+    technique: Any = field(
+        default=None, metadata={"description": "Technique, by its name in techniques.yaml.", "short": "-t"}
+    )
+    collection: str | None = field(
+        default=None, metadata={"description": "Search only this collection.", "short": "-c"}
+    )
+    top_k: int | None = field(
+        default=None, metadata={"description": "Number of passages.", "short": "-k", "ge": 1, "le": TOP_K_LIMIT}
+    )
+    where: Where | None = field(
+        default=None,
+        metadata={
+            "description": "Condition on metadata.",
+            "examples": [{"page": 3}],
+            "model": (
+                'Only to limit the search by metadata that results show, as JSON: {"client": "acme"}, '
+                '{"year": {"$gte": 2025}}, {"tags": {"$contains": "tax"}}; joined by {"$and": [...]} or {"$or": [...]}.'
+            ),
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ragistry.cli.options import (
-    CollectionOption,
     DebugOption,
     JsonOption,
-    TechniqueOption,
-    TopKOption,
     WorkspaceOption,
+    with_request,
 )
 from ragistry.cli.output import TextWriter, console, error_line, print_json
 from ragistry.cli.search import note_if_weak, print_degraded, print_documents
-from ragistry.utils.limits import check_top_k
+from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
@@ -27,11 +25,9 @@ EXIT_CODES = {"not_found": 4, "cut": 5, "filtered": 6, "refused": 7, "empty": 8}
 """Exit code of an answer that is not complete, by its status."""
 
 
+@with_request
 def ask(
-    query: Annotated[str, typer.Argument(help="The question.")],
-    technique: TechniqueOption = None,
-    collection: CollectionOption = None,
-    top_k: TopKOption = None,
+    request: SearchRequest,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
@@ -45,15 +41,13 @@ def ask(
     from ragistry.presentation.plain import as_mapping
     from ragistry.workspace import open_workspace
 
-    if top_k is not None:
-        check_top_k(top_k, name="--top-k")
     with open_workspace(workspace, existing=True) as opened:
         library = opened.library
         if library.generator() is None:
-            result = library.search(query, collection, top_k, technique=technique)
+            result = library.run_search(request)
             if as_json:
                 found = Answer(
-                    query, tuple(result.documents), reason="no generator is configured", weak=result.weak,
+                    request.query, tuple(result.documents), reason="no generator is configured", weak=result.weak,
                     degraded=result.degraded,
                 )  # fmt: skip
                 print_json(as_mapping(found, opened.settings.language) | {"status": None})
@@ -62,14 +56,12 @@ def ask(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
             )
             note_if_weak(result)
-            print_documents(opened, query, result.documents, more="ragistry search QUERY --result")
+            print_documents(opened, request.query, result.documents, more="ragistry search QUERY --result")
             print_degraded(result)
             return
         writer = TextWriter()
         live = not as_json and console().is_terminal
-        answer = library.answer(
-            query, collection, top_k, technique=technique, on_piece=writer.write if live else None
-        )  # fmt: skip
+        answer = library.run_answer(request, writer.write if live else None)
         if as_json:
             print_json(as_mapping(answer, opened.settings.language))
         else:
@@ -82,7 +74,7 @@ def ask(
             print_degraded(answer)
             if answer.documents:
                 console().print()
-                print_documents(opened, query, answer.documents, apart=True)
+                print_documents(opened, request.query, answer.documents, apart=True)
     if answer.status != "complete":
         raise typer.Exit(EXIT_CODES[answer.status])
 

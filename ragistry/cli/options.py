@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import FlagsError
+from ragistry.errors import InvalidFilterError
+from ragistry.types import SearchRequest
+from ragistry.utils.limits import check_top_k
 
 
 def path(given: str | Path) -> Path:
@@ -42,23 +50,74 @@ def display_name_of(name: str) -> str | None:
     return None if typed == name else typed
 
 
-TechniqueOption = Annotated[
-    str | None,
-    typer.Option(
-        "--technique", "-t", autocompletion=technique_names, help="Technique, by its name in techniques.yaml."
-    ),
-]
+NAMES: dict[str, dict[str, Any]] = {
+    "technique": {"autocompletion": technique_names},
+    "collection": {"autocompletion": collection_names, "parser": collection_name, "metavar": "NAME"},
+}
+"""Arguments of the options that a shell completes."""
 
 
 def collection_option(help: str, *names: str) -> Any:
     """Declare an option for the name of a collection. ``names``: of the option; by default ``--collection``, ``-c``."""
-    names = names or ("--collection", "-c")
-    return typer.Option(*names, autocompletion=collection_names, parser=collection_name, metavar="NAME", help=help)
+    return typer.Option(*(names or ("--collection", "-c")), **NAMES["collection"], help=help)
 
 
-CollectionOption = Annotated[str | None, collection_option("Search this collection only.")]
+FIELDS = {one.name: one for one in fields(SearchRequest)}
+
+
+def search_option(name: str) -> Any:
+    """Declare the option, or the argument, for a field of `SearchRequest`."""
+    about, more = FIELDS[name].metadata, dict(NAMES.get(name, {}))
+    text: str = about["description"]
+    if FIELDS[name].default is MISSING:
+        return typer.Argument(help=text)
+    if "examples" in about:
+        text = f"{text[:-1]}, JSON: {json.dumps(about['examples'][0])}."
+    if name == "top_k":  # checked by `with_request`, whose message says more
+        text = f"{text[:-1]}, {about['ge']:,} to {about['le']:,}."
+    else:
+        more |= {"min": about.get("ge"), "max": about.get("le")}
+    short = [about["short"]] if "short" in about else []
+    return typer.Option(f"--{name.replace('_', '-')}", *short, help=text, **more)
+
+
+def with_request(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter ``request`` of a command by an option for each field of `SearchRequest`."""
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        options = {name: values.pop(name) for name in FIELDS}
+        if options["top_k"] is not None:
+            check_top_k(options["top_k"], name="--top-k")
+        if options["where"] is not None:
+            options["where"] = _condition(options["where"])
+        command(request=SearchRequest(**options), **values)
+
+    own, kinds = signature(command, eval_str=True), get_type_hints(SearchRequest)
+    kinds |= {"technique": str | None, "where": str | None}
+    parameters = {name: one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.parameters.items()}
+    del parameters["request"]
+    for name, one in FIELDS.items():
+        default = Parameter.empty if one.default is MISSING else one.default
+        parameters[name] = Parameter(
+            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kinds[name], search_option(name)]
+        )
+    ordered = sorted(parameters.values(), key=lambda one: one.name not in FIELDS)
+    run.__signature__ = own.replace(parameters=ordered)  # type: ignore[attr-defined] # typer reads both
+    run.__annotations__ = {one.name: one.annotation for one in ordered}
+    return run
+
+
+def _condition(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
+
+
+TechniqueOption = Annotated[str | None, search_option("technique")]
+TopKOption = Annotated[int | None, search_option("top_k")]
 SourceCollectionOption = Annotated[str, collection_option("Collection of the source.")]
-TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of passages, 1 to 1,000.")]
 ResultOption = Annotated[
     int | None, typer.Option("--result", metavar="N", help="Print result N with all passages of its file, whole.")
 ]

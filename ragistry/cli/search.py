@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import (
-    CollectionOption,
     DebugOption,
     JsonOption,
     ResultOption,
-    TechniqueOption,
-    TopKOption,
     WorkspaceOption,
+    with_request,
 )
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.errors import InvalidLimitError
-from ragistry.utils.limits import check_top_k
+from ragistry.types import SearchRequest
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -29,13 +27,10 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 
+@with_request
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="The query. Words in double quotes are a phrase.")],
-    technique: TechniqueOption = None,
-    collection: CollectionOption = None,
-    top_k: TopKOption = None,
-    where: Annotated[str | None, typer.Option("--where", help='Condition on metadata, JSON: {"page": 3}.')] = None,
+    request: SearchRequest,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
     number: ResultOption = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage.")] = False,
@@ -49,34 +44,22 @@ def search(
 
     refuse_together(context, "as_json", "full", "scores", "trace", "number")  # JSON contains all of them
     refuse_together(context, "number", "full")
-    condition = None if where is None else _condition(where)
-    if top_k is not None:
-        check_top_k(top_k, name="--top-k")
     with open_workspace(workspace, existing=True) as opened:
-        result = opened.search(query, technique, collection, top_k, condition)
+        result = opened.run_search(request)
         if as_json:
             from ragistry.presentation.plain import as_mapping
 
             print_json(as_mapping(result, opened.settings.language))
             return
         note_if_weak(result)
-        print_documents(opened, query, result.documents, full=full, scores=scores, number=number, more="--result")
+        print_documents(
+            opened, request.query, result.documents, full=full, scores=scores, number=number, more="--result"
+        )
     print_degraded(result)
     if not result.documents:
         error_line("nothing found", label="note")
     if trace:
         _print_trace(result)
-
-
-def _condition(text: str) -> Any:
-    import json
-
-    from ragistry.errors import InvalidFilterError
-
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
 
 
 def note_if_weak(result: RetrievalResult | Answer) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
@@ -14,7 +14,7 @@ from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import TechniqueInfo
 from ragistry.server.jobs import State
 from ragistry.techniques.routing.route import Route
-from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SourceInfo
+from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
 
 RESPONSE = ConfigDict(json_schema_serialization_defaults_required=True)
 JsonObject = dict[str, Any]
@@ -22,24 +22,9 @@ Description = Annotated[str, Field(max_length=10_000)]
 DisplayName = Annotated[str, Field(max_length=1_000)]
 NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
 """Described only: the library refuses a blank text with its own error, as it does everywhere."""
-Query = Annotated[
-    str,
-    Field(
-        max_length=100_000,
-        description="Text of the query. Words in double quotes are a phrase.",
-        json_schema_extra=NOT_BLANK,
-    ),
-]
+Query = Annotated[str, Field(**SearchRequest.__dataclass_fields__["query"].metadata)]
 CollectionName = Annotated[str, Field(json_schema_extra=NOT_BLANK)]
 SourceName = Annotated[str, Field(min_length=1, max_length=1_000)]
-
-
-def _whole(value: Any) -> Any:
-    """Convert 5.0 to 5. JSON has one kind of number, and some clients write all numbers with a point."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-WholeNumber = Annotated[int, BeforeValidator(_whole)]
 
 
 class RequestModel(BaseModel):
@@ -47,15 +32,21 @@ class RequestModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _convert_whole(cls, values: Any) -> Any:
+        """Convert 5.0 to 5. JSON has one kind of number, and some clients write all numbers with a point."""
+        if not isinstance(values, dict):
+            return values
+        return {key: int(one) if isinstance(one, float) and one.is_integer() else one for key, one in values.items()}
 
-class SearchBody(RequestModel):
+
+_TYPES = get_type_hints(SearchRequest) | {"technique": str | None}  # a request cannot send an object
+_SEARCH: dict[str, Any] = {one.name: (_TYPES[one.name], one) for one in fields(SearchRequest)}
+
+
+class SearchBody(create_model("SearchBody", __base__=RequestModel, **_SEARCH)):  # type: ignore[misc] # a base that is made
     """A search."""
-
-    query: Query
-    technique: str | None = Field(default=None, description="Name of a technique.")
-    collection: str | None = Field(default=None, description="Search only this collection.")
-    top_k: WholeNumber | None = Field(default=None, ge=1, le=TOP_K_LIMIT, description="Number of passages.")
-    where: JsonObject | None = Field(default=None, description="Condition on metadata.", examples=[{"page": 3}])
 
 
 class RouteRequest(RequestModel):
@@ -123,7 +114,7 @@ class MadeQueries(RequestModel):
     """Queries to generate from titles, headings and descriptions of the sources."""
 
     collection: str | None = Field(default=None, description="Only from this collection.")
-    limit: WholeNumber = Field(default=200, ge=1, le=10_000)
+    limit: int = Field(default=200, ge=1, le=10_000)
 
 
 class ComparisonRequest(RequestModel):
@@ -136,7 +127,7 @@ class ComparisonRequest(RequestModel):
         default=[], max_length=20, description="Measures such as nDCG@10; the first one decides."
     )
     baseline: str | None = Field(default=None, description="Compare each technique with this one only.")
-    seed: WholeNumber = Field(default=0, ge=0, le=2**31)
+    seed: int = Field(default=0, ge=0, le=2**31)
 
 
 class ResponseModel(BaseModel):
@@ -149,7 +140,6 @@ class ResponseModel(BaseModel):
 class FoundModel(Document):
     """A passage of a result. ``place``: page, sheet, headings and line of the file of the line that answers."""
 
-    __pydantic_config__: ClassVar = RESPONSE
     place: JsonObject
 
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
 
 from ragistry.errors import QueryError
 from ragistry.tools.cursor import check_cursor
 from ragistry.tools.failures import CallError
-from ragistry.types import Where
+from ragistry.tools.schema import MODEL_OPTIONS
+from ragistry.types import SearchRequest, Where
+from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed
 
 QUERY_CHARACTERS = 10_000
-KNOWN = ("query", "collection", "where", "cursor")
+KNOWN = ("query", "collection", *(one.name for one in MODEL_OPTIONS), "cursor")
 
 
-class SearchArguments(NamedTuple):
-    """The arguments of a search by a model."""
+@dataclass(frozen=True, slots=True)
+class SearchArguments(SearchRequest):
+    """The arguments of a search by a model. ``cursor``: where an answer that was cut goes on."""
 
-    query: str
-    collection: str | None = None
     cursor: str | None = None
-    where: Where | None = None
 
 
 def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArguments:
@@ -52,8 +55,13 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "
             f"use {listed(collections)}, or leave it out to search all"
         )
-    where = _where(values.get("where"))
-    return SearchArguments(query, collection, None if cursor is None else check_cursor(cursor), where)
+    options = {one.name: values[one.name] for one in MODEL_OPTIONS if values.get(one.name) is not None}
+    options |= {"query": query, "collection": collection, "where": _where(values.get("where"))}
+    try:
+        return from_json(SearchArguments, options | {"cursor": None if cursor is None else check_cursor(cursor)})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise CallError(f"{wrong['loc'][0]}: {wrong['msg']}, got {repr(wrong['input'])[:100]}; correct it") from error
 
 
 def _where(value: Any) -> Where | None:

@@ -8,12 +8,15 @@ optional ones can be null, and no others are accepted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragistry.config.files import CollectionEntry
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
+from ragistry.types import SearchRequest
+from ragistry.utils.dataclass_json import adapter_of
 from ragistry.utils.quoting import visible_line
 
 NAME = "search_library"
@@ -40,10 +43,8 @@ QUERY = (
     "What to look for in the knowledge base. Words in double quotes are a phrase: a query of phrases alone returns "
     'only passages that hold all of them. -"word" leaves out passages with that word.'
 )
-WHERE = (
-    'Only to limit the search by metadata that results show, as JSON: {"client": "acme"}, {"year": {"$gte": 2025}}, '
-    '{"tags": {"$contains": "tax"}}; joined by {"$and": [...]} or {"$or": [...]}.'
-)
+MODEL_OPTIONS = tuple(one for one in fields(SearchRequest) if "model" in one.metadata)
+"""Options that a language model may choose, besides the collection."""
 CURSOR = "Only to continue an answer that was cut: the cursor at its end, with all other arguments unchanged."
 
 
@@ -95,7 +96,7 @@ def search_schema(
     properties: dict[str, Any] = {"query": {"type": "string", "description": texts.param_query or QUERY}}
     if len(collections) > 1:
         properties["collection"] = _collection(collections, strict)
-    properties["where"] = {"type": ["string", "null"] if strict else "object", "description": WHERE}
+    properties |= {one.name: _option(one, strict) for one in MODEL_OPTIONS}
     properties["cursor"] = {"type": _optional(strict), "description": CURSOR}
     parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": ["query"]}
     function: dict[str, Any] = {
@@ -119,6 +120,16 @@ def describe_tool(collections: Sequence[CollectionEntry]) -> str:
             f"Search {entry.display_name or entry.name}: {entry.description}", ONE_DESCRIPTION_CHARACTERS
         )
     return GENERIC
+
+
+def _option(one: Field[Any], strict: bool) -> dict[str, Any]:
+    """Describe an option of a search. A strict schema has no free objects, so an object is the text of its JSON."""
+    described = adapter_of(SearchRequest).json_schema()["properties"][one.name]
+    described = described.get("anyOf", [described])[0]  # the other one is null
+    schema = {key: described[key] for key in ("type", "enum", "minimum", "maximum") if key in described}
+    if strict:
+        schema["type"] = ["string" if schema["type"] == "object" else schema["type"], "null"]
+    return schema | {"description": one.metadata["model"]}
 
 
 def _optional(strict: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +18,7 @@ from ragistry.tools.failures import CallError, failure_text, notes
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED, header, results_page
 from ragistry.tools.schema import NAME, TextsFile, search_schema
-from ragistry.types import Document, RetrievalResult, Where
+from ragistry.types import Document, RetrievalResult, SearchRequest, Where
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import listed, shown
 
@@ -165,7 +165,11 @@ class SearchLibraryTool:
             return SearchAnswer(failure_text(error, NAME, limited=self.reach.limited), asked, error=True)
 
     def find(self, query: str, collection: str | None = None, where: Where | None = None) -> RetrievalResult:
-        """Search within the reach of the tool.
+        """Search within the reach of the tool; see `run`."""
+        return self.run(SearchRequest(query, collection=collection, where=where))
+
+    def run(self, asked: SearchRequest) -> RetrievalResult:
+        """Run a search within the reach of the tool, with its technique and number of documents.
 
         Without limits, a routing technique may also find documents outside of collections, such as a page of a
         repository.
@@ -175,12 +179,13 @@ class SearchLibraryTool:
             BrokenCollectionsError: documents.yaml is invalid.
         """
         self.reach.check()
+        collection = asked.collection
         if collection is not None and collection not in self.reach.names():
             raise CallError(f"no collection {collection!r}; use {listed(self.reach.names())}")
         # The library refuses documents that violate the condition, so they need not be filtered here.
-        limits = [one for one in (None if collection else self.reach.where(), where) if one is not None]
+        limits = [one for one in (None if collection else self.reach.where(), asked.where) if one is not None]
         condition = {"$and": limits} if limits else None
-        return self.library.search(query, collection, self.n, technique=self.technique, where=condition)
+        return self.library.run_search(replace(asked, technique=self.technique, top_k=self.n, where=condition))
 
     def find_in_collections(self, query: str) -> list[Document]:
         """Search all collections in reach, without documents outside of collections."""
@@ -193,7 +198,7 @@ class SearchLibraryTool:
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)
         try:
-            found = self.find(asked.query, asked.collection, asked.where)
+            found = self.run(asked)
         except InvalidFilterError as error:  # names only keys and types within the reach
             raise CallError(f"where: {error}") from error
         documents, note = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)

@@ -11,6 +11,7 @@ from itertools import islice
 from math import inf
 from pathlib import PurePath
 from time import monotonic
+from typing import Self
 from urllib.parse import urlencode
 
 from nicegui import events, ui
@@ -18,7 +19,7 @@ from nicegui import events, ui
 from ragistry.errors import RagistryError
 from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import Document
+from ragistry.types import Document, SearchRequest, Where
 from ragistry.utils.quoting import visible_line
 from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.widgets import button
@@ -65,6 +66,25 @@ class SearchQuery:
     def techniques(self) -> list[str]:
         """Return the techniques without duplicates."""
         return list(dict.fromkeys(name for name in (self.technique, self.other) if name))
+
+    @classmethod
+    def of_address(cls, values: Mapping[str, str], technique: str, top_k: int) -> Self:
+        """Read the query string of the page's address. ``technique`` and ``top_k`` are the defaults."""
+        k = values.get("k", "")
+        return cls(
+            values.get("q", ""),
+            values.get("technique") or technique,
+            values.get("compare", NONE),
+            [name for name in values.get("collection", "").split(",") if name],
+            [name for name in values.get("filter", "").split("\n") if name],
+            (int(k[:9]) if k.isascii() and k.isdecimal() else 0) if k else top_k,
+            values.get("open", ""),
+            values.get("ask") == "1",
+        )
+
+    def request(self, technique: str, where: Where | None) -> SearchRequest:
+        """Return the search with one of the techniques."""
+        return SearchRequest(self.query, technique, top_k=self.top_k, where=where)
 
     def address(self) -> str:
         """Return the query string of the page's address."""

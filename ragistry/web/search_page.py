@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nicegui import ui
+from starlette.requests import Request
 
 from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
@@ -37,38 +38,31 @@ def register(state: AppState) -> None:
     headings = Headings(state)
 
     @ui.page("/", response_timeout=PAGE_TIMEOUT)
-    async def search(
-        q: str = "",
-        technique: str = "",
-        compare: str = "",
-        collection: str = "",
-        filter: str = "",
-        k: str = "",
-        open: str = "",
-        ask: str = "",
-    ) -> None:
+    async def search(request: Request) -> None:
         registry = state.workspace.registry
         names = registry.names()
         default = registry.default if registry.default in names else next(iter(names), "")
-        wrong = [*_unknown(registry, technique or registry.default), *_unknown(registry, compare), *_no_limit(k)]
-        first = SearchQuery(
-            q,
-            technique if technique in names else default,
-            compare if compare in names else NONE,
-            [name for name in collection.split(",") if name],
-            [name for name in filter.split("\n") if name],
-            int(k) if k and not _no_limit(k) else min(max(FEWEST, state.workspace.settings.n_results), MOST),
-            ask=ask == "1",
+        number = min(max(FEWEST, state.workspace.settings.n_results), MOST)
+        first = SearchQuery.of_address(request.query_params, registry.default, number)
+        wrong = [*_unknown(registry, first.technique), *_unknown(registry, first.other)]
+        if not 1 <= first.top_k <= MOST:
+            k = request.query_params["k"][:20]
+            wrong.append(f"k={k!r} in the address is not a number from 1 to {MOST}; choose the number of passages")
+        first = replace(
+            first,
+            technique=first.technique if first.technique in names else default,
+            other=first.other if first.other in names else NONE,
+            top_k=first.top_k if 1 <= first.top_k <= MOST else number,
         )
         with page_layout("Search", "Search"):
             page = SearchPage(state, first, headings)
             await page.begin()
-        if q or wrong:
+        if first.query or wrong:
             await ui.context.client.connected()  # show the page first, because the model may have to be loaded
             if not ui.context.client.is_deleted:
                 page.show_errors(wrong)
                 if not wrong:
-                    await page.search(first.ask, open)
+                    await page.search(first.ask, first.passage)
 
 
 def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
@@ -79,13 +73,6 @@ def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
     except ConfigError as error:
         return [str(error)]
     return []
-
-
-def _no_limit(k: str) -> list[str]:
-    """Return the error of the number of passages in the address."""
-    if not k or (k.isascii() and k.isdecimal() and 1 <= int(k[:9]) <= MOST):
-        return []
-    return [f"k={k[:20]!r} in the address is not a number from 1 to {MOST}; choose the number of passages"]
 
 
 class SearchPage:
@@ -205,7 +192,7 @@ def _results(workspace: Workspace, question: SearchQuery, technique: str) -> Tec
     limits += [where] if (where := filters_where(question.filters)) else []
 
     where = {"$and": limits} if limits else None
-    result = workspace.search(question.query, technique=technique, top_k=question.top_k, where=where)
+    result = workspace.run_search(question.request(technique, where))
     return prepare_results(workspace, technique, result)
 
 

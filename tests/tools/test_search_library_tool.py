@@ -208,7 +208,7 @@ def test_what_fails_inside_is_told_without_its_details(
     def fail(*_: object, **__: object) -> None:
         raise errors.pop(0)
 
-    monkeypatch.setattr(tool.library, "search", fail)
+    monkeypatch.setattr(tool.library, "run_search", fail)
     assert tool.handle({"query": "tea"}) == "Error: Ollama is not running"
     for name in ("CollectionNotFoundError", "ZeroDivisionError"):
         answer = tool.answer({"query": "tea"})
