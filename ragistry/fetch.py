@@ -56,7 +56,7 @@ SUFFIXES = {
 """The suffix of each content type; for other text and for untyped bytes, the suffix of the URL is used."""
 
 
-class Page(NamedTuple):
+class FetchedPage(NamedTuple):
     """The content of a page, text in UTF-8, and the suffix of its format."""
 
     data: bytes
@@ -86,7 +86,7 @@ class Fetcher:
             timeout=limits.seconds, headers={"User-Agent": f"{AGENT}/{__version__}"}, trust_env=False
         )
 
-    def fetch(self, url: str) -> Page:
+    def fetch(self, url: str) -> FetchedPage:
         """Fetch the page at a URL. Raises `SourceError`, which names the URL."""
         try:
             address = httpx.URL(url).copy_with(fragment=None)
@@ -213,7 +213,7 @@ def _translated(url: httpx.URL) -> Iterator[None]:
         raise SourceError(f"{str(url)!r}: {error}") from error
 
 
-def _page(url: str, answer: _Answer) -> Page:
+def _page(url: str, answer: _Answer) -> FetchedPage:
     """Convert an answer to a page. Raises `UnsupportedFormatError`."""
     kind, _, parameters = answer.headers.get("Content-Type", "").partition(";")
     kind = kind.strip().lower()
@@ -227,7 +227,7 @@ def _page(url: str, answer: _Answer) -> Page:
         raise UnsupportedFormatError(
             f"{url!r} has {content}, which is not supported; save it as PDF, HTML or text and ingest the file"
         )
-    return Page(_in_utf8(answer.data, parameters) if kind.startswith("text/") else answer.data, suffix)
+    return FetchedPage(_in_utf8(answer.data, parameters) if kind.startswith("text/") else answer.data, suffix)
 
 
 def _in_utf8(data: bytes, parameters: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
-from ragistry.fetch import REDIRECTS, Fetcher, Page
+from ragistry.fetch import REDIRECTS, FetchedPage, Fetcher
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.testing.ports import refused_port
 from tests.messages import refused
@@ -31,7 +31,7 @@ def served(server: Site) -> Site:
     return server
 
 
-def fetch(url: str, allow_private: bool = True, **limits: Any) -> Page:
+def fetch(url: str, allow_private: bool = True, **limits: Any) -> FetchedPage:
     with closing(Fetcher(ExtractLimits(**limits), allow_private=allow_private)) as fetcher:
         return fetcher.fetch(url)
 

@@ -18,7 +18,7 @@ from ragistry.chunking.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_
 from ragistry.chunking.lead_ins import with_lead_ins
 from ragistry.chunking.places import KEYS, PLACES, Place, places_metadata
 from ragistry.chunking.spans import Region, Span, check_sizes, cut_region
-from ragistry.chunking.table_headers import Table, delimited_table, header_at, markdown_tables
+from ragistry.chunking.table_headers import TableRange, delimited_table, header_at, markdown_tables
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.formats import MARKDOWN_EXTS, suffix_of
@@ -297,7 +297,7 @@ def _whole(extracted: Extracted) -> Region:
     return Region(0, len(extracted.text), lines=lines)
 
 
-def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[Table]:
+def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[TableRange]:
     """Return the tables whose header rows are repeated, in order."""
     if sketch:
         return [one for one in markdown_tables(extracted.text, size) if not sketch.has_code(one.start, one.start + 1)]

@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w")
 _LONGEST_RECORD = 20_000
 
 
-class Table(NamedTuple):
+class TableRange(NamedTuple):
     """A table ``text[start:stop]`` below its header row, as offsets into the text."""
 
     start: int
@@ -27,12 +27,12 @@ class Table(NamedTuple):
     header: str
 
 
-def markdown_tables(text: str, size: int) -> list[Table]:
+def markdown_tables(text: str, size: int) -> list[TableRange]:
     """Return the tables of a Markdown text. ``size``: most characters of a header."""
     return list(_markdown_tables(text, min(size, LIMIT))) if "|" in text else []
 
 
-def _markdown_tables(text: str, size: int) -> Iterator[Table]:
+def _markdown_tables(text: str, size: int) -> Iterator[TableRange]:
     done = 0
     for rule in _RULE.finditer(text):
         above = rule.start() - 1
@@ -44,10 +44,10 @@ def _markdown_tables(text: str, size: int) -> Iterator[Table]:
         blank = _BLANK_LINE.search(text, rule.end())
         done = blank.start() if blank else len(text)
         if header := _shortened(line, "|", size):
-            yield Table(rule.start(), done, header)
+            yield TableRange(rule.start(), done, header)
 
 
-def delimited_table(text: str, delimiters: str, size: int) -> list[Table]:
+def delimited_table(text: str, delimiters: str, size: int) -> list[TableRange]:
     """Return a text with one record per line as a table, unless its first record has no letters."""
     start = len(text) - len(text.lstrip())
     stop = text.find("\n", start)
@@ -58,10 +58,10 @@ def delimited_table(text: str, delimiters: str, size: int) -> list[Table]:
     line = " ".join(text[start:stop].split())
     delimiter = max(delimiters, key=line.count)
     header = _shortened(line, delimiter, min(size, LIMIT))
-    return [Table(stop, len(text), header)] if _LETTER.search(header) else []
+    return [TableRange(stop, len(text), header)] if _LETTER.search(header) else []
 
 
-def header_at(tables: Sequence[Table], start: int) -> str:
+def header_at(tables: Sequence[TableRange], start: int) -> str:
     """Return the header of the table in which a chunk starts; empty if it starts in none."""
     at = bisect_right(tables, start, key=lambda table: table.start) - 1
     return tables[at].header if at >= 0 and start < tables[at].stop else ""

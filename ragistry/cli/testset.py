@@ -15,7 +15,7 @@ from ragistry.cli.output import console, error_line, print_json
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.data.library import Source
+    from ragistry.evaluation.data.library import LibrarySource
     from ragistry.evaluation.data.testsets import Candidate, Kind
     from ragistry.ollama.generator import OllamaGenerator
 
@@ -153,7 +153,7 @@ def _check_target(folder: Path) -> None:
         raise DatasetError(f"{str(folder)!r} exists and is not empty; choose a new folder")
 
 
-def _sources(folder: Path | None, collection: str | None, workspace: Path) -> list[Source]:
+def _sources(folder: Path | None, collection: str | None, workspace: Path) -> list[LibrarySource]:
     from ragistry.errors import DatasetError
     from ragistry.evaluation.data.library import folder_sources, library_sources
     from ragistry.workspace import open_workspace

@@ -25,7 +25,7 @@ from typing import Any
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
-from ragistry.evaluation.figures import Failure
+from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.systems.foreign import rankings_of
 from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
 from ragistry.evaluation.systems.systems import System
@@ -50,7 +50,7 @@ PAIRS = ("documents", "passages")
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class QueryRanking:
     """What a technique returned for one query, and the cost of a search for the technique's own number of results.
 
     Attributes:
@@ -103,7 +103,7 @@ class RankingFile:
         self.head = {"of": json.loads(json.dumps(key))}
         self.changed: list[str] = []
 
-    def read(self) -> dict[str, Ranking]:
+    def read(self) -> dict[str, QueryRanking]:
         """Read the rankings by query, and remove an unfinished last line of a stopped process from the file.
 
         Rankings of another version of the technique or of its models are dropped.
@@ -119,7 +119,9 @@ class RankingFile:
         try:
             head, *rows = map(json.loads, lines)
             other = sorted(set(differing(head["of"], self.head["of"])))
-            found = {row["query"]: Ranking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows}
+            found = {
+                row["query"]: QueryRanking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows
+            }
         except (ValueError, TypeError, KeyError) as error:
             raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
         foreign = [path for path in other if path.partition(".")[0] not in ASKED_AGAIN]
@@ -138,7 +140,7 @@ class RankingFile:
         """Delete the file."""
         self.path.unlink(missing_ok=True)
 
-    def append(self, rankings: Iterable[Ranking]) -> None:
+    def append(self, rankings: Iterable[QueryRanking]) -> None:
         """Add rankings and write them to disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = not self.path.exists() or not self.path.stat().st_size
@@ -207,8 +209,8 @@ class Asking:
     embedder: RecordedEmbedder | None = None
     files: Mapping[str, RankingFile] = field(default_factory=dict)
     progress: Progress | None = None
-    rankings: dict[str, dict[str, Ranking]] = field(default_factory=dict)
-    failures: dict[str, Failure] = field(default_factory=dict)
+    rankings: dict[str, dict[str, QueryRanking]] = field(default_factory=dict)
+    failures: dict[str, TechniqueFailure] = field(default_factory=dict)
     resumed: int = 0
 
     @cached_property
@@ -231,9 +233,9 @@ class Asking:
         spent: Counter[str] = Counter()
         for first in range(0, len(queries), BATCH):
             batch = queries[first : first + BATCH]
-            new: dict[str, list[Ranking]] = {one.name: [] for one in waiting}
+            new: dict[str, list[QueryRanking]] = {one.name: [] for one in waiting}
             for number, query in enumerate(batch, first):
-                measured: dict[str, list[Ranking]] = {}
+                measured: dict[str, list[QueryRanking]] = {}
                 for repeat in range(1 + (self.timing_repeats if number < TIMED else 0)):
                     for system in Random(f"{self.seed}/{query}/{repeat}").sample(waiting, len(waiting)):
                         if query in self.rankings[system.name] or (repeat and spent[system.name] > TIMING_MS):
@@ -276,7 +278,9 @@ class Asking:
             self.failures[name] = failure(error)
             return
         self.rankings[name] = {
-            query: Ranking(query, [hit for hit in hits if not (self.drop_query and hit[0] == query)][: self.depth], 0.0)
+            query: QueryRanking(
+                query, [hit for hit in hits if not (self.drop_query and hit[0] == query)][: self.depth], 0.0
+            )
             for query, hits in found.items()
         }
 
@@ -285,7 +289,7 @@ class Asking:
         if self.progress is not None:
             self.progress("asking", done, total)
 
-    def _try(self, system: System, query: str, *, search_only: bool = False) -> Ranking | None:
+    def _try(self, system: System, query: str, *, search_only: bool = False) -> QueryRanking | None:
         if system.name in self.failures:
             return None
         try:
@@ -310,7 +314,7 @@ class Asking:
             if name in self.files:
                 self.files[name].remove()
 
-    def search(self, system: System, query: str) -> Ranking:
+    def search(self, system: System, query: str) -> QueryRanking:
         """Search as a user does, for the technique's own number of results; return the cost, without documents."""
         if self.embedder is not None:
             self.embedder.file.charged.clear()
@@ -319,7 +323,7 @@ class Asking:
             chunks = system.technique.retrieve(self.dataset.queries[query], top_k=system.search_top_k)
             ms, cpu_ms = (perf_counter() - start) * 1000, (process_time() - cpu) * 1000
         stages = trace.stages()
-        return Ranking(
+        return QueryRanking(
             query=query,
             documents=[],
             ms=ms + charged(stages),
@@ -332,7 +336,7 @@ class Asking:
             embedding_cached=any(stage.detail.get(CACHED) for stage in stages),
         )
 
-    def ask(self, system: System, query: str) -> Ranking:
+    def ask(self, system: System, query: str) -> QueryRanking:
         """Search for the cost, then ask for as many chunks as the depth in documents needs, for the ranking."""
         searched = self.search(system, query)
         spans = bool(self.dataset.spans)
@@ -380,13 +384,13 @@ class Asking:
                 yield document, start - before, end - before
 
 
-def failure(error: Exception, query: str = "") -> Failure:
+def failure(error: Exception, query: str = "") -> TechniqueFailure:
     """Describe why a technique cannot be compared, in one line."""
     said = " ".join(str(error).split())
-    return Failure(query, f"{type(error).__name__}: {said}" if said else repr(error))
+    return TechniqueFailure(query, f"{type(error).__name__}: {said}" if said else repr(error))
 
 
-def _median(times: Sequence[Ranking]) -> Ranking:
+def _median(times: Sequence[QueryRanking]) -> QueryRanking:
     """Return the first ranking with the median of all times."""
     middle = sorted(times, key=lambda one: one.ms)[len(times) // 2]
     return replace(

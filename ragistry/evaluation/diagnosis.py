@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ragistry.evaluation.asking import Ranking
+from ragistry.evaluation.asking import QueryRanking
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.figures import RelevantFound
 
@@ -20,7 +20,7 @@ EXAMPLES = 5
 
 
 def relevant_found(
-    rankings: Mapping[str, Ranking], dataset: Dataset, cutoff: int, depth: int, collections: Mapping[str, str]
+    rankings: Mapping[str, QueryRanking], dataset: Dataset, cutoff: int, depth: int, collections: Mapping[str, str]
 ) -> RelevantFound:
     """Count where the relevant documents of all queries ended up.
 
@@ -53,7 +53,7 @@ def diagnose(
     pairs: Iterable[tuple[str, str]],
     measure: str,
     values: Mapping[str, Mapping[str, float]],
-    rankings: Mapping[str, Mapping[str, Ranking]],
+    rankings: Mapping[str, Mapping[str, QueryRanking]],
     dataset: Dataset,
 ) -> list[dict[str, Any]]:
     """Find the queries of each pair with the largest differences: first those for a, then those for b.

@@ -33,7 +33,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TechniqueFailure:
     """A technique that raised: the query it was asked (empty if it could not be made) and the error on one line."""
 
     query: str

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ragistry.errors import RagistryError, WorkerLostError
-from ragistry.evaluation.asking import Asking, Ranking, failure
-from ragistry.evaluation.figures import Failure
+from ragistry.evaluation.asking import Asking, QueryRanking, failure
+from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.systems.build import build_systems
 from ragistry.evaluation.systems.index import FOLDER, folders_of
 from ragistry.evaluation.systems.systems import System, is_ready
@@ -96,7 +96,9 @@ def _home(workspace: Workspace | str | Path | None, cache: Path | None) -> tuple
     return workspace.root.resolve(), cache, {name: getattr(workspace.settings, name) for name in names}
 
 
-def _ask_alone(share: tuple[Variant, Any], task: WorkerTask) -> tuple[dict[str, Ranking], dict[str, Failure]]:
+def _ask_alone(
+    share: tuple[Variant, Any], task: WorkerTask
+) -> tuple[dict[str, QueryRanking], dict[str, TechniqueFailure]]:
     """Return the rankings of one technique, or why it failed. Runs on a worker."""
     variant, given = share
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.figures import CpuPair, Failure, IndexCost, Pair, TechniqueResult, Tuning, names_text
+from ragistry.evaluation.figures import CpuPair, IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
 from ragistry.types import html_table
 from ragistry.utils.wording import agreeing, listed, numbered
 
@@ -54,7 +54,7 @@ class Comparison:
     pairs: list[Pair]
     provenance: dict[str, Any]
     baseline: str | None = None
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[str, TechniqueFailure] = field(default_factory=dict)
     controls: dict[str, dict[str, float]] = field(default_factory=dict)
     control_pairs: list[Pair] = field(default_factory=list)
     cpu_pairs: list[CpuPair] = field(default_factory=list)

@@ -14,10 +14,19 @@ import numpy as np
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import statistics
-from ragistry.evaluation.asking import Ranking
+from ragistry.evaluation.asking import QueryRanking
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
-from ragistry.evaluation.figures import ALPHA, CpuPair, Estimate, Failure, IndexCost, Latency, Pair, TechniqueResult
+from ragistry.evaluation.figures import (
+    ALPHA,
+    CpuPair,
+    Estimate,
+    IndexCost,
+    Latency,
+    Pair,
+    TechniqueFailure,
+    TechniqueResult,
+)
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.warnings import notes, warnings
@@ -34,14 +43,14 @@ Values = Mapping[str, Mapping[str, float]]
 
 def summarise(
     dataset: Dataset,
-    rankings: Mapping[str, Mapping[str, Ranking]],
+    rankings: Mapping[str, Mapping[str, QueryRanking]],
     measures: Sequence[Measure],
     *,
     provenance: Mapping[str, Any],
     depth: int,
     seed: int = 0,
     baseline: str | None = None,
-    failures: Mapping[str, Failure] | None = None,
+    failures: Mapping[str, TechniqueFailure] | None = None,
     indexes: Mapping[str, IndexCost] | None = None,
     collections: Mapping[str, Mapping[str, str]] | None = None,
     controls: Mapping[str, Run] | None = None,
@@ -231,7 +240,7 @@ def pairs_of(
 
 
 def _measured(
-    measures: Sequence[Measure], dataset: Dataset, rankings: Mapping[str, Ranking]
+    measures: Sequence[Measure], dataset: Dataset, rankings: Mapping[str, QueryRanking]
 ) -> dict[str, dict[str, float]]:
     """Return measure → query → value, of passages if the test set has spans, else of documents."""
     if dataset.spans:
@@ -240,7 +249,7 @@ def _measured(
     return per_query(measures, dataset.qrels, {query: ranking.documents for query, ranking in rankings.items()})
 
 
-def _same(rankings: Mapping[str, Mapping[str, Ranking]], baseline: str | None, *, spans: bool) -> dict[str, str]:
+def _same(rankings: Mapping[str, Mapping[str, QueryRanking]], baseline: str | None, *, spans: bool) -> dict[str, str]:
     """Return technique → an earlier one with the same rankings on every query; the baseline counts as the first."""
     shown = {
         name: {
@@ -272,7 +281,7 @@ def _estimates(
 
 
 def _cpu_pairs(
-    rankings: Mapping[str, Mapping[str, Ranking]], queries: Sequence[str], groups: Sequence[str], seed: int
+    rankings: Mapping[str, Mapping[str, QueryRanking]], queries: Sequence[str], groups: Sequence[str], seed: int
 ) -> list[CpuPair]:
     """Compare each technique with the one that takes the least CPU time."""
     times = {name: np.array([of[query].cpu_ms for query in queries]) for name, of in rankings.items()}
@@ -292,7 +301,7 @@ def _latency(ms: Sequence[float]) -> Latency:
     return Latency(float(p50), float(p95), float(np.mean(ms)))
 
 
-def _stages(rankings: Sequence[Ranking]) -> dict[str, float]:
+def _stages(rankings: Sequence[QueryRanking]) -> dict[str, float]:
     """Return the mean milliseconds of each stage over all queries, in the order in which stages began."""
     names = dict.fromkeys(name for ranking in rankings for name in ranking.stages)
     return {name: sum(ranking.stages.get(name, 0.0) for ranking in rankings) / len(rankings) for name in names}

@@ -16,10 +16,10 @@ from ragistry.evaluation.result import Comparison
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.asking import Ranking
+    from ragistry.evaluation.asking import QueryRanking
     from ragistry.evaluation.data.dataset import Dataset
 
-Rankings = Mapping[str, Mapping[str, "Ranking"]]
+Rankings = Mapping[str, Mapping[str, "QueryRanking"]]
 """Technique → query → ranking."""
 CONTROLS = {
     "filename": "the words of file names alone",

@@ -10,7 +10,7 @@ from typing import Literal, cast
 from ragistry.config.archives import RagArchiveConfig
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import StoreCorruptError, StoreError
-from ragistry.library.contract.entries import Entry, names, read_entry
+from ragistry.library.contract.entries import RepositoryEntry, names, read_entry
 from ragistry.library.repositories.repository import Build, Repositories, RepositoryTechnique
 from ragistry.library.scope import being_renamed
 from ragistry.library.service import DocumentService
@@ -71,12 +71,12 @@ class WorkspaceTargets:
         self._kept = {
             name: self._kept.get(name) or RepositoryTechnique(self.repositories.collection(name), self.build)
             for name, entry in records.items()
-            if isinstance(entry, Entry)
+            if isinstance(entry, RepositoryEntry)
         }
         return [self._of_repository(name, record) for name, record in records.items()]
 
-    def _of_repository(self, name: str, record: Entry | StoreCorruptError) -> Target:
-        if not isinstance(record, Entry):
+    def _of_repository(self, name: str, record: RepositoryEntry | StoreCorruptError) -> Target:
+        if not isinstance(record, RepositoryEntry):
             broken = self._as_broken(name, record)
             return Target(name, "", "repository", technique=broken, store=broken)
         technique, store = self._kept[name], cast("Place | None", None)
@@ -110,9 +110,9 @@ class Broken:
         raise self.error.with_traceback(None)
 
 
-def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]:
+def _records(repositories: Repositories) -> dict[str, RepositoryEntry | StoreCorruptError]:
     """Read the entry of each repository, or the error that makes it unreadable."""
-    found: dict[str, Entry | StoreCorruptError] = {}
+    found: dict[str, RepositoryEntry | StoreCorruptError] = {}
     for name in names(repositories.root):
         try:
             entry = read_entry(repositories.root, name)
@@ -124,7 +124,7 @@ def _records(repositories: Repositories) -> dict[str, Entry | StoreCorruptError]
     return found
 
 
-def _about(entry: Entry) -> str:
+def _about(entry: RepositoryEntry) -> str:
     return str(entry.metadata.get("description") or f"Documentation of {entry.name}")
 
 

@@ -11,7 +11,7 @@ from pocketflow import BaseNode
 
 from ragistry.errors import PipelineError
 from ragistry.pipelines.flow import PipelineFlow, Step
-from ragistry.pipelines.graph import Outline, Transitions, check_graph, transitions
+from ragistry.pipelines.graph import GraphOutline, Transitions, check_graph, transitions
 from ragistry.pipelines.node import TechniqueNode
 from ragistry.pipelines.parts import actions_of, check_part
 from ragistry.pipelines.pipeline import Pipeline
@@ -88,7 +88,7 @@ class PipelineBuilder:
         Raises:
             PipelineError: The pipeline has errors; all of them.
         """
-        outlines = {draft.name: Outline(actions_of(draft.part), draft.on) for draft in self._drafts}
+        outlines = {draft.name: GraphOutline(actions_of(draft.part), draft.on) for draft in self._drafts}
         problems = [
             *_check_drafts(self._drafts),
             *(problem.text for problem in check_graph(outlines, start, max_steps)),

@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from ragistry.config.numbers import NumberOrNone, WholeOrNone
 from ragistry.config.problems import explain
 from ragistry.errors import ConfigError
-from ragistry.pipelines.graph import Outline, Problem, Transitions, check_graph
+from ragistry.pipelines.graph import GraphOutline, Problem, Transitions, check_graph
 from ragistry.pipelines.node import TechniqueNode
 from ragistry.pipelines.parts import check_class, declared_actions, node_class
 from ragistry.types import TOP_K_LIMIT
@@ -107,7 +107,7 @@ def _check_outline(data: Any) -> Iterator[Problem]:
     """Find the errors of the graph and of the nodes in an unchecked mapping; skip malformed parts."""
     if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
         return
-    outlines: dict[str, Outline] = {}
+    outlines: dict[str, GraphOutline] = {}
     for name, step in data["steps"].items():
         step = step if isinstance(step, Mapping) else {}
         actions: frozenset[str] | None = TechniqueNode.actions if "technique" in step else None
@@ -119,7 +119,7 @@ def _check_outline(data: Any) -> Iterator[Problem]:
                     yield Problem(("steps", name, key), said)
             except ConfigError as error:
                 yield Problem(("steps", name, "node"), str(error))
-        outlines[str(name)] = Outline(actions, _readable(step.get("on")))
+        outlines[str(name)] = GraphOutline(actions, _readable(step.get("on")))
     start = data.get("start")
     yield from check_graph(outlines, start if isinstance(start, str) else None, data.get("max_steps"))
 

@@ -17,7 +17,7 @@ Transitions = Mapping[str, str] | str | None
 _BUDGET = "set a maximum number of steps: build(max_steps=…), in YAML max_steps: …"
 
 
-class Outline(NamedTuple):
+class GraphOutline(NamedTuple):
     """A step in the graph: the actions it can return (None: unknown) and the next steps."""
 
     actions: frozenset[str] | None
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
     text: str
 
 
-def transitions(outline: Outline) -> dict[str, str]:
+def transitions(outline: GraphOutline) -> dict[str, str]:
     """Return the next step, or `END`, for every known action."""
     on = outline.on or END
     if isinstance(on, str):
@@ -39,7 +39,7 @@ def transitions(outline: Outline) -> dict[str, str]:
     return dict(on)
 
 
-def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: object) -> Iterator[Problem]:
+def check_graph(steps: Mapping[str, GraphOutline], start: str | None, max_steps: object) -> Iterator[Problem]:
     """Find all errors of a graph; ``start`` is by default the first step."""
     if not steps:
         yield Problem(("steps",), "the pipeline has no steps")
@@ -58,7 +58,7 @@ def check_graph(steps: Mapping[str, Outline], start: str | None, max_steps: obje
     yield from _check_loops(links, max_steps)
 
 
-def _check_step(name: str, outline: Outline, steps: Mapping[str, Outline]) -> Iterator[Problem]:
+def _check_step(name: str, outline: GraphOutline, steps: Mapping[str, GraphOutline]) -> Iterator[Problem]:
     path = ("steps", name)
     if name in ("", END):
         yield Problem(path, f"a step cannot be called {name!r}; rename it")

@@ -19,7 +19,7 @@ Choose = Callable[[list[Document], int], list[Document]]
 """Selects chunks to return, including the hit, from consecutive chunks and the hit's position among them."""
 
 
-class Place(NamedTuple):
+class ChunkPlace(NamedTuple):
     """Identifies a chunk of a source; the fields follow `chunk_id`."""
 
     collection: str
@@ -55,7 +55,7 @@ def widened(
     """
     condition = None if where is None else normalise(where)
     documents: list[Document] = []
-    taken: set[Place | None] = set()
+    taken: set[ChunkPlace | None] = set()
     rest = iter(hits)
     with stage("widen") as this:
         this.documents_in = len(hits)
@@ -77,17 +77,17 @@ def widened(
     return documents
 
 
-def _place(document: Document) -> Place | None:
+def _place(document: Document) -> ChunkPlace | None:
     get = document.metadata.get
     collection, source_file, index = get("collection"), get("source_file"), get("chunk_index")
     if isinstance(collection, str) and isinstance(source_file, str) and type(index) is int:
-        return Place(collection, source_file, index)
+        return ChunkPlace(collection, source_file, index)
     return None
 
 
 def _around(
     store: DocumentStore, hits: Sequence[Document], reach: int, condition: Where | None
-) -> dict[Place | None, Document]:
+) -> dict[ChunkPlace | None, Document]:
     """Read the neighbours of all hits in one call."""
     wanted = dict.fromkeys(
         chunk_id(place.collection, place.source_file, index)
@@ -104,7 +104,11 @@ def _around(
 
 
 def _run(
-    hit: Document, place: Place, known: Mapping[Place | None, Document], taken: Container[Place | None], reach: int
+    hit: Document,
+    place: ChunkPlace,
+    known: Mapping[ChunkPlace | None, Document],
+    taken: Container[ChunkPlace | None],
+    reach: int,
 ) -> tuple[list[Document], int]:
     """Return the consecutive unused chunks around a hit, and the hit's position among them."""
     version = hit.metadata.get("source_hash")

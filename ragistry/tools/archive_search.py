@@ -16,7 +16,7 @@ from ragistry.config.parse import parse_config
 from ragistry.errors import InvalidConfigError, RagistryError
 from ragistry.library.remote.calls import Outcomes, concurrently, in_time
 from ragistry.library.remote.clients import Clients
-from ragistry.library.remote.collection import Archive, Hit, query_embedder
+from ragistry.library.remote.collection import Archive, RemoteHit, query_embedder
 from ragistry.types import Document, EmbedderFingerprint, ScoreKind, StageScore, ranked
 from ragistry.utils.ids import content_id
 from ragistry.utils.limits import check_query
@@ -207,7 +207,7 @@ class ArchiveHits(NamedTuple):
 
     model: Hashable
     space: ScoreKind
-    hits: list[Hit]
+    hits: list[RemoteHit]
 
 
 def merge_hits(found: Iterable[ArchiveHits], top_k: int) -> list[Document]:
@@ -227,7 +227,7 @@ def merge_hits(found: Iterable[ArchiveHits], top_k: int) -> list[Document]:
 
 def _rankings(found: list[ArchiveHits]) -> list[list[Document]]:
     """Rank the hits of one model: one ranking if all can be compared, else one per space."""
-    spaces: dict[ScoreKind, list[Hit]] = {}
+    spaces: dict[ScoreKind, list[RemoteHit]] = {}
     for _, space, hits in found:
         spaces.setdefault(space, []).extend(hits)
     cosines = [(hit, hit.cosine) for hits in spaces.values() for hit in hits if hit.cosine is not None]

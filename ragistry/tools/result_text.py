@@ -30,7 +30,7 @@ NAMED = 5
 """Maximum number of further results of a source, and of copies of a result, that are named."""
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """The part of an answer that fits. ``documents``: those in it. ``next``: the start of the rest; None at the end."""
 
     text: str
@@ -51,7 +51,7 @@ def results_page(
     places: Sequence[Mapping[str, Any]] | None = None,
     *,
     labelled: bool,
-) -> Page:
+) -> ResultPage:
     """Write the documents from ``start`` on, numbered by rank from 1.
 
     Passages are complete: one that does not fit is moved to the next page. Only a first passage that is too long by
@@ -90,8 +90,8 @@ def results_page(
     return _page(documents, start.rank, blocks, None)
 
 
-def _page(documents: Sequence[Document], first: int, blocks: Sequence[str], rest: Position | None) -> Page:
-    return Page("\n\n".join(blocks), tuple(documents[first : first + len(blocks)]), rest)
+def _page(documents: Sequence[Document], first: int, blocks: Sequence[str], rest: Position | None) -> ResultPage:
+    return ResultPage("\n\n".join(blocks), tuple(documents[first : first + len(blocks)]), rest)
 
 
 def _cut(passage: str, tokens: int) -> str:

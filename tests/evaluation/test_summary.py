@@ -13,8 +13,8 @@ import pytest
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, Dataset, Text
-from ragistry.evaluation.asking import Ranking
-from ragistry.evaluation.figures import Failure
+from ragistry.evaluation.asking import QueryRanking
+from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.measures import parse_measures
 from ragistry.evaluation.summary import summarise
 from tests.conftest import full_run
@@ -30,7 +30,7 @@ def numbered(queries: int = 40, **options: Any) -> Dataset:
     return Dataset("numbered", corpus, {f"q{n:03}": f"query {n}" for n in range(queries)}, qrels, **options)
 
 
-def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, Ranking]:
+def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, QueryRanking]:
     """Answers with the right document at a rank that depends on the query's number; 0: nowhere."""
     found = {}
     for number, query in enumerate(dataset.judged):
@@ -38,7 +38,7 @@ def ranked(dataset: Dataset, rank: Rank, **options: Any) -> dict[str, Ranking]:
         at = rank(number)
         ids = [*wrong[: at - 1], f"d{number}", *wrong[at - 1 :]] if at else wrong
         hits = [(id, 1 - place / 100) for place, id in enumerate(ids)]
-        found[query] = Ranking(query, hits, **({"ms": 1.0, "cpu_ms": 1.0 + number % 3} | options))
+        found[query] = QueryRanking(query, hits, **({"ms": 1.0, "cpu_ms": 1.0 + number % 3} | options))
     return found
 
 
@@ -257,7 +257,7 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each():
 
 def test_technique_that_returns_nothing_scores_nothing():
     dataset = numbered()
-    nothing = {query: Ranking(query, [], 1.0) for query in dataset.judged}
+    nothing = {query: QueryRanking(query, [], 1.0) for query in dataset.judged}
     result = summarised(dataset, {}, answers={"nothing": nothing, "good": ranked(dataset, good)})
     assert result.winner == "good"
     assert result.techniques["nothing"].measures["RR@10"].mean == 0
@@ -269,7 +269,7 @@ def test_technique_that_returns_nothing_scores_nothing():
     ("ranks", "options", "winner"),
     [
         ({}, {}, None),
-        ({"a": good}, {"baseline": "b", "failures": {"b": Failure("q1", "no")}}, None),
+        ({"a": good}, {"baseline": "b", "failures": {"b": TechniqueFailure("q1", "no")}}, None),
         ({"a": good}, {}, None),
         ({"a": good, "b": good}, {}, None),
         (random_ranks(8), {"baseline": "t0"}, None),

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, read_beir, write_beir
 from ragistry.evaluation.data.checks import check_testset, contains_words, near_duplicates, remarks
-from ragistry.evaluation.data.library import Source, folder_sources, library_sources
+from ragistry.evaluation.data.library import LibrarySource, folder_sources, library_sources
 from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 from ragistry.text.analysis import query_terms
 from tests.evaluation.small_sets import hashed_workspace
@@ -35,11 +35,11 @@ Half past nine.
 RAIN = "# Rain\n\nIt falls in the afternoon, when the water of the morning has risen.\n"
 
 
-def source(name: str, text: str, title: str = "", description: str = "") -> Source:
-    return Source(name, title, description, text, [text])
+def source(name: str, text: str, title: str = "", description: str = "") -> LibrarySource:
+    return LibrarySource(name, title, description, text, [text])
 
 
-def made(*sources: Source, limit: int | None = None) -> dict[str, str]:
+def made(*sources: LibrarySource, limit: int | None = None) -> dict[str, str]:
     """Query → the source that it must find."""
     dataset = make_testset("mine", sources, known_items(sources), limit=limit).dataset
     return {dataset.queries[query]: next(iter(found)) for query, found in dataset.qrels.items()}

@@ -44,7 +44,7 @@ class Verdict(BaseModel):
     quote: str = ""
 
 
-class Finding(NamedTuple):
+class QueryFinding(NamedTuple):
     """An error or a remark about one query or a pair of queries."""
 
     kind: Literal["duplicate", "near-duplicate", "not judged", "unanswerable", "given away", "no shared word"]
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 def check_testset(
     dataset: Dataset, generator: Generator | None = None, elsewhere: Collection[str] = ()
-) -> list[Finding]:
+) -> list[QueryFinding]:
     """Find the errors of the queries.
 
     A query is unanswerable if it has no relevant document, if all these are empty, or if the generator says that none
@@ -70,24 +70,26 @@ def check_testset(
         if query not in dataset.judged:
             if query not in elsewhere:
                 message = f"{text!r} has no judgement; add documents that answer it to the qrels, or remove it"
-                found.append(Finding("not judged", (query,), message))
+                found.append(QueryFinding("not judged", (query,), message))
             continue
         relevant = _relevant(dataset, query)
         if reason := _no_answer(text, relevant, generator):
-            found.append(Finding("unanswerable", (query,), f"{text!r}: {reason}"))
+            found.append(QueryFinding("unanswerable", (query,), f"{text!r}: {reason}"))
         if len(analyse(text)) >= GIVEN_AWAY and any(contains_words(text, document) for document in relevant):
             message = f"the document that {text!r} must find contains it word for word"
-            found.append(Finding("given away", (query,), message))
+            found.append(QueryFinding("given away", (query,), message))
     return found
 
 
-def remarks(dataset: Dataset) -> list[Finding]:
+def remarks(dataset: Dataset) -> list[QueryFinding]:
     """Find the judged queries that share no word with their answer: paraphrases, other languages, or errors."""
     found = []
     for query, text in dataset.judged.items():
         words = {word for document in _relevant(dataset, query) for word in analyse(document)}
         if words and words.isdisjoint(query_terms(text)):
-            found.append(Finding("no shared word", (query,), f"{text!r} shares no word with its relevant documents"))
+            found.append(
+                QueryFinding("no shared word", (query,), f"{text!r} shares no word with its relevant documents")
+            )
     return found
 
 
@@ -97,14 +99,14 @@ def judged_in_any_split(folder: str | Path) -> set[str]:
     return {line.split("\t")[0] for file in files for _, line in lines_of(file)}
 
 
-def _repeated(dataset: Dataset) -> Iterator[Finding]:
+def _repeated(dataset: Dataset) -> Iterator[QueryFinding]:
     ids, texts = list(dataset.judged), list(dataset.judged.values())
     for first, second, shared in near_duplicates(texts):
         says = f"{texts[first]!r} and {texts[second]!r}"
         if plain_words(texts[first]) == plain_words(texts[second]):
-            yield Finding("duplicate", (ids[first], ids[second]), f"{says} ask the same")
+            yield QueryFinding("duplicate", (ids[first], ids[second]), f"{says} ask the same")
         else:
-            yield Finding("near-duplicate", (ids[first], ids[second]), f"{says} share {shared:.0%} of their words")
+            yield QueryFinding("near-duplicate", (ids[first], ids[second]), f"{says} share {shared:.0%} of their words")
 
 
 def _no_answer(text: str, relevant: list[str], generator: Generator | None) -> str:

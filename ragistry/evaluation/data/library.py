@@ -25,7 +25,7 @@ CHUNK = 1_000
 """Chunk size in characters for files that are not in a library."""
 
 
-class Source(NamedTuple):
+class LibrarySource(NamedTuple):
     """A source, the author's descriptions of it, and the chunks for questions."""
 
     id: str
@@ -82,18 +82,20 @@ def read_library(workspace: Workspace, queries_file: str | Path) -> Dataset:
     return Dataset(home.name, corpus, library=str(home), starts=starts, **found)
 
 
-def library_sources(workspace: Workspace, collection: str | None = None) -> list[Source]:
+def library_sources(workspace: Workspace, collection: str | None = None) -> list[LibrarySource]:
     """List the sources of a library, or of one of its collections, ordered by id."""
     found = []
     for name, chunks in sources_in(workspace.store):
         known = chunks[0].metadata
         if collection in (None, known.get("collection")):
             title, description = str(known.get("title", "")), str(known.get("description", ""))
-            found.append(Source(name, title, description, joined_text(chunks), [chunk.content for chunk in chunks]))
+            found.append(
+                LibrarySource(name, title, description, joined_text(chunks), [chunk.content for chunk in chunks])
+            )
     return found
 
 
-def folder_sources(folder: str | Path) -> list[Source]:
+def folder_sources(folder: str | Path) -> list[LibrarySource]:
     """List the readable files below a folder that have text, ordered by name. Raises `SourceError`."""
     found = []
     for file in files_of(folder):
@@ -101,7 +103,7 @@ def folder_sources(folder: str | Path) -> list[Source]:
         title, description = (str(extracted.metadata.get(key, "")) for key in ("title", "description"))
         chunks = [chunk.text for chunk in chunk_extracted(extracted, CHUNK)]
         if chunks:
-            found.append(Source(file.source_file, title, description, extracted.text, chunks))
+            found.append(LibrarySource(file.source_file, title, description, extracted.text, chunks))
     return found
 
 

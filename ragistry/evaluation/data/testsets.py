@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field
 from ragistry.errors import DatasetError, ModelConnectionError, ModelError, ModelNotFoundError
 from ragistry.evaluation.data.checks import contains_words, is_answered, near_duplicates, plain_words
 from ragistry.evaluation.data.dataset import Dataset, Text
-from ragistry.evaluation.data.library import Source, library_sources
+from ragistry.evaluation.data.library import LibrarySource, library_sources
 from ragistry.protocols import Generator
 from ragistry.readers.markdown import outline
 from ragistry.text.analysis import analyse, query_terms
@@ -92,7 +92,7 @@ class Question(BaseModel):
     question: str = Field(min_length=1)
 
 
-def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
+def known_items(sources: Iterable[LibrarySource], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
     """Yield every query from titles, headings and descriptions of the sources."""
     for source in sources:
         if "description" in kinds and source.description:
@@ -107,7 +107,7 @@ def known_items(sources: Iterable[Source], kinds: Sequence[Kind] = KINDS) -> Ite
 
 
 def ask_questions(
-    sources: Sequence[Source], generator: Generator, count: int, left_out: Counter[str], *, seed: int = 0
+    sources: Sequence[LibrarySource], generator: Generator, count: int, left_out: Counter[str], *, seed: int = 0
 ) -> Iterator[Candidate]:
     """Write questions about random chunks with a generator; two calls per chunk.
 
@@ -178,7 +178,7 @@ def library_queries(workspace: Workspace, limit: int, *, collection: str | None 
 
 def make_testset(
     name: str,
-    sources: Sequence[Source],
+    sources: Sequence[LibrarySource],
     candidates: Iterable[Candidate],
     *,
     limit: int | None = None,

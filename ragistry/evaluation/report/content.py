@@ -44,7 +44,7 @@ Row = list[str | Interval]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A table.
 
     Attributes:
@@ -122,7 +122,7 @@ def _parts(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {value}"
 
 
-def tables(comparison: Comparison) -> dict[str, Table]:
+def tables(comparison: Comparison) -> dict[str, ReportTable]:
     """Return the tables that have rows, by name, in the order of the report."""
     if not comparison.techniques:
         return {}
@@ -140,7 +140,7 @@ def tables(comparison: Comparison) -> dict[str, Table]:
     return {name: table for name, table in found.items() if table.rows}
 
 
-def overview(comparison: Comparison) -> Table:
+def overview(comparison: Comparison) -> ReportTable:
     """List the techniques, best first, against the baseline or the best one; then the controls."""
     names, main = comparison.by_quality, comparison.measure
     others = [measure for measure in comparison.measures if measure != main]
@@ -176,20 +176,20 @@ def overview(comparison: Comparison) -> Table:
         note += " Controls rank without reading the text; their p-values are not corrected."
     columns = ["technique", main, f"vs {kind} [95 %]", "p (Holm)", "CPU ms", *others, "p50 ms", "tokens out"]
     faint = frozenset(range(len(names), len(rows)))
-    return Table("Techniques", columns, rows, note, _winner(comparison), faint)
+    return ReportTable("Techniques", columns, rows, note, _winner(comparison), faint)
 
 
-def quality(comparison: Comparison) -> Table:
+def quality(comparison: Comparison) -> ReportTable:
     """List every measure with its interval."""
     rows: list[Row] = []
     for name in comparison.by_quality:
         means = [comparison.techniques[name].measures[measure] for measure in comparison.measures]
         rows.append([name, *(Interval(one.mean, one.low, one.high, ".3f") for one in means)])
     note = f"Mean over {numbered(comparison.queries, '[query|queries]')} [95 % interval]."
-    return Table("Quality", ["technique", *comparison.measures], rows, note, _winner(comparison))
+    return ReportTable("Quality", ["technique", *comparison.measures], rows, note, _winner(comparison))
 
 
-def differences(comparison: Comparison) -> Table:
+def differences(comparison: Comparison) -> ReportTable:
     """List each pair on each measure, in the order of ``comparison.pairs``."""
     rows: list[Row] = []
     for pair in comparison.pairs:
@@ -212,10 +212,10 @@ def differences(comparison: Comparison) -> Table:
     tests = ["p (Holm)", "won / tied / lost", "all pairs", "p", "effect size", "detectable"]
     columns = [first, "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
-    return Table("Differences", columns, rows, note, strong)
+    return ReportTable("Differences", columns, rows, note, strong)
 
 
-def kinds(comparison: Comparison) -> Table:
+def kinds(comparison: Comparison) -> ReportTable:
     """List the main measure for each kind of query, if there are several."""
     by_kind = {name: comparison.techniques[name].by_kind for name in comparison.by_quality}
     sizes = {kind: means["queries"] for of in by_kind.values() for kind, means in of.items()}
@@ -226,21 +226,21 @@ def kinds(comparison: Comparison) -> Table:
     ]
     note = f"Mean {comparison.measure} over the queries of each kind. These differences are not tested."
     columns = ["technique", *(f"{kind} (n = {count:,.0f})" for kind, count in sizes.items())]
-    return Table("By kind of query", columns, rows, note)
+    return ReportTable("By kind of query", columns, rows, note)
 
 
-def selection(comparison: Comparison) -> Table:
+def selection(comparison: Comparison) -> ReportTable:
     """Show the chosen variant: its gain on the queries that chose it, and on the other queries."""
     columns = ["chosen", "gain where chosen", "gain on the others", "p", "over"]
     if (chosen := comparison.selection) is None:
-        return Table("Selection", columns, [])
+        return ReportTable("Selection", columns, [])
     held_out = Interval(chosen.gain_held_out, chosen.low, chosen.high)
     row: Row = [chosen.chosen, signed(chosen.gain_selected), held_out, p_value(chosen.p), chosen.baseline]
     note = f"{chosen.verdict()}. Only the gain on the others is not biased by the choice."
-    return Table("Selection", columns, [row], note)
+    return ReportTable("Selection", columns, [row], note)
 
 
-def cost(comparison: Comparison) -> Table:
+def cost(comparison: Comparison) -> ReportTable:
     """List CPU and wall time, model calls and tokens per query."""
     slower = {pair.a: pair for pair in comparison.cpu_pairs}
     rows: list[Row] = []
@@ -268,10 +268,10 @@ def cost(comparison: Comparison) -> Table:
     )
     times = ["CPU ms p50 / p95", "CPU ms vs fastest", "wall ms p50 / p95"]
     columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]
-    return Table("Cost of a query", columns, rows, note)
+    return ReportTable("Cost of a query", columns, rows, note)
 
 
-def relevant(comparison: Comparison) -> Table:
+def relevant(comparison: Comparison) -> ReportTable:
     """Count where the relevant documents ended up."""
     rows: list[Row] = []
     columns, note = [""], ""
@@ -287,10 +287,10 @@ def relevant(comparison: Comparison) -> Table:
             columns.append(f"judged in the first {found.cutoff}")
             note = "Judged: the share of these results with a judgement; relevant documents may be among the others."
         rows.append(row)
-    return Table("Ranks of the relevant documents", columns, rows, note)
+    return ReportTable("Ranks of the relevant documents", columns, rows, note)
 
 
-def indexes(comparison: Comparison) -> Table:
+def indexes(comparison: Comparison) -> ReportTable:
     """List the cost of each index."""
     rows: list[Row] = []
     for one in comparison.indexes.values():
@@ -308,17 +308,17 @@ def indexes(comparison: Comparison) -> Table:
     if taken := sum(one.from_library for one in comparison.indexes.values()):
         note += f" {numbered(taken, '[vector was|vectors were]')} taken from the library, at no cost."
     columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "MB on disk"]
-    return Table("Index", columns, rows, note)
+    return ReportTable("Index", columns, rows, note)
 
 
-def explained(comparison: Comparison) -> Table:
+def explained(comparison: Comparison) -> ReportTable:
     """List the queries with the largest differences between pairs, and the reasons."""
     rows: list[Row] = [
         [f"{pair['a']} {MINUS} {pair['b']}", query["text"], signed(query["difference"]), query["why"]]
         for pair in comparison.diagnosis[:PAIRS_EXPLAINED]
         for query in pair["queries"]
     ]
-    return Table("Queries with the largest differences", ["pair", "query", "difference", "reason"], rows)
+    return ReportTable("Queries with the largest differences", ["pair", "query", "difference", "reason"], rows)
 
 
 def pair_name(comparison: Comparison, pair: Pair) -> str:

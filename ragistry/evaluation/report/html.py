@@ -20,7 +20,7 @@ from ragistry.evaluation.report.content import (
     MINUS,
     PAIRS_EXPLAINED,
     Interval,
-    Table,
+    ReportTable,
     about,
     failures,
     origin,
@@ -103,7 +103,7 @@ def scale(values: Iterable[float], start: float = 0, stop: float = 100) -> Scale
     return Scale(min(found) - room, max(found) + room, start, stop)
 
 
-def scales(table: Table) -> list[Scale | None]:
+def scales(table: ReportTable) -> list[Scale | None]:
     """Return a scale for each column with intervals, over rows that are not faint; for differences it includes 0."""
     found: list[Scale | None] = []
     for column in range(len(table.columns)):

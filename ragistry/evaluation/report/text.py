@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.report.content import Table, about, failures, origin, tables, verdicts
+from ragistry.evaluation.report.content import ReportTable, about, failures, origin, tables, verdicts
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def print_report(comparison: Comparison, out: Console, *, wrap: bool = True) -> 
         say(note, "dim", "-")
 
 
-def _shown(comparison: Comparison) -> Iterator[Table]:
+def _shown(comparison: Comparison) -> Iterator[ReportTable]:
     made = tables(comparison)
     if not made:
         return
@@ -72,13 +72,13 @@ def _shown(comparison: Comparison) -> Iterator[Table]:
         cells = zip(whole.rows, comparison.pairs, strict=True)
         rows = [row[:PAIR_COLUMNS] for row, pair in cells if pair in others]
         note = f"{numbered(len(rows) - ROWS, 'more [pair|pairs]')}: {ELSEWHERE}." if len(rows) > ROWS else ""
-        yield Table("Other pairs", whole.columns[:PAIR_COLUMNS], rows[:ROWS], note)
+        yield ReportTable("Other pairs", whole.columns[:PAIR_COLUMNS], rows[:ROWS], note)
     for name in ("kinds", "selection"):
         if name in made:
             yield made[name]
 
 
-def _print_table(table: Table, out: Console) -> str:
+def _print_table(table: ReportTable, out: Console) -> str:
     """Print as many columns as fit, and return a sentence that names the others."""
     from rich import box
     from rich.cells import cell_len
@@ -123,7 +123,7 @@ def _listed(title: str, items: Iterable[str]) -> list[str]:
     return ["", *([f"## {title}", ""] if title else []), *points] if points else []
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: ReportTable) -> list[str]:
     rows = [[_plain(str(cell)).strip() for cell in row] for row in table.rows]
     for place in table.strong:
         rows[place] = [f"**{cell}**" if cell else "" for cell in rows[place]]

@@ -17,7 +17,7 @@ from ragistry.chunking.joined import Span, joined_text, spans
 from ragistry.chunking.places import KEYS
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.data.library import Source, sources_in
+from ragistry.evaluation.data.library import LibrarySource, sources_in
 from ragistry.evaluation.data.testsets import known_items, without
 from ragistry.protocols import LibraryStore
 from ragistry.types import Chunk, Document
@@ -71,7 +71,7 @@ def _cuts(name: str, text: str, metadata: Mapping[str, Any], queries: Iterable[s
     """Return the titles and headings that are queries, where they are in the text, in their order."""
     if not queries:
         return []
-    source = Source(name, str(metadata.get("title", "")), "", text, [])
+    source = LibrarySource(name, str(metadata.get("title", "")), "", text, [])
     return sorted({cut for one in known_items([source]) if one.text in queries for cut in one.cuts})
 
 

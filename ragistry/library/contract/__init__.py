@@ -31,7 +31,7 @@ from ragistry.library.contract.chunks import OnDuplicate, OnEmpty, as_given, as_
 from ragistry.library.contract.collection import Collection, Rebuild, state_of
 from ragistry.library.contract.embedding import OnError, embedded, retried
 from ragistry.library.contract.entries import (
-    Entry,
+    RepositoryEntry,
     check_name,
     drop_entry,
     existing_entry,
@@ -114,7 +114,7 @@ def create_collection(
         if entry is not None and _count(root, name) > 0:
             rebuild = Rebuild(checked, entry.folder, state_of(root / entry.folder))
         else:
-            put_entry(root, Entry(name, "", checked))
+            put_entry(root, RepositoryEntry(name, "", checked))
     return Collection(root, name, embedder, rebuild=rebuild)
 
 

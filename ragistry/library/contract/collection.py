@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.library.contract.embedding import default_embedder, patient
-from ragistry.library.contract.entries import Entry, existing_entry, locked, new_folder, put_entry
+from ragistry.library.contract.entries import RepositoryEntry, existing_entry, locked, new_folder, put_entry
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import local_exists, open_local
 
@@ -197,7 +197,7 @@ class Collection:
                 "discarded; call create_collection again"
             )
         self._opened.close()
-        put_entry(self.root, Entry(self.name, rebuild.folder, rebuild.metadata))
+        put_entry(self.root, RepositoryEntry(self.name, rebuild.folder, rebuild.metadata))
         self._rebuild = None  # last, so that concurrent readers find the new version in any case
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -233,5 +233,5 @@ class Collection:
         rebuild = self._rebuild
         return self._entry().folder if rebuild is None else rebuild.folder
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> RepositoryEntry:
         return existing_entry(self.root, self.name)

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[a-z0-9-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RepositoryEntry:
     """The record of a collection.
 
     Attributes:
@@ -74,7 +74,7 @@ def names(root: Path) -> list[str]:
     return sorted(stem for stem in stems if _NAME.fullmatch(stem))
 
 
-def read_entry(root: Path, name: str) -> Entry | None:
+def read_entry(root: Path, name: str) -> RepositoryEntry | None:
     """Read the record of a collection; None if it does not exist.
 
     Raises:
@@ -96,10 +96,10 @@ def read_entry(root: Path, name: str) -> Entry | None:
         raise StoreCorruptError(
             f"{str(path)!r} is damaged ({error}); restore it from a backup, or delete it and index again"
         ) from error
-    return Entry(name, folder, metadata)
+    return RepositoryEntry(name, folder, metadata)
 
 
-def existing_entry(root: Path, name: str) -> Entry:
+def existing_entry(root: Path, name: str) -> RepositoryEntry:
     """Read the record of a collection.
 
     Raises:
@@ -115,7 +115,7 @@ def existing_entry(root: Path, name: str) -> Entry:
     return entry
 
 
-def put_entry(root: Path, entry: Entry) -> None:
+def put_entry(root: Path, entry: RepositoryEntry) -> None:
     """Replace the record of a collection, then remove unused versions.
 
     The caller holds the lock. After a power failure, the file has the old record or the new one; the record of a new
@@ -188,7 +188,7 @@ def new_folder(root: Path, name: str) -> Path:
 
 def sweep(root: Path, name: str) -> None:
     """Remove the versions of a collection that are not recorded, except those that another process fills."""
-    entry = read_entry(root, name) or Entry(name)
+    entry = read_entry(root, name) or RepositoryEntry(name)
     for folder in root.glob(f"{name}@*"):
         if folder.name != entry.folder:
             with suppress(Timeout, OSError), FileLock(folder / "lock", timeout=0):  # the lock of its store

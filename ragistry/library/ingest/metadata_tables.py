@@ -31,7 +31,7 @@ SHOWN = 10
 
 
 @dataclass(slots=True)
-class Table:
+class MetadataTable:
     """The metadata of the files that a table names, by normalised path, and the problems of its lines."""
 
     path: str
@@ -106,7 +106,7 @@ def _beside(files: Sequence[IngestSource]) -> list[IngestSource]:
     return [SourceFile(str(path), path.name) for path in paths if path.is_file()]
 
 
-def _read(source: IngestSource, limit: int) -> Table | None:
+def _read(source: IngestSource, limit: int) -> MetadataTable | None:
     """Read a table; None if the file is not one, or cannot be read, which its reader reports."""
     if not isinstance(source, SourceFile):
         return None
@@ -116,7 +116,7 @@ def _read(source: IngestSource, limit: int) -> Table | None:
         text = decode(data).text if len(data) <= limit else ""
     except (OSError, ValueError, SourceError):
         return None
-    table = Table(source.shown)
+    table = MetadataTable(source.shown)
     lines = _csv_lines(text, table) if _name(source) == TABLES[0] else _json_lines(text, table)
     column = ""
     for number, row in lines:
@@ -127,7 +127,7 @@ def _read(source: IngestSource, limit: int) -> Table | None:
     return table if column else None
 
 
-def _csv_lines(text: str, table: Table) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_lines(text: str, table: MetadataTable) -> Iterator[tuple[int, dict[str, Any]]]:
     header = text.partition("\n")[0]
     delimiter = max(",;\t", key=header.count)
     reader = csv.DictReader(StringIO(text, newline=""), delimiter=delimiter, restkey="", skipinitialspace=True)
@@ -160,7 +160,7 @@ def _version_columns(rows: Iterable[Mapping[str, str]]) -> set[str]:
     return {key for key in ending if len(lengths[key]) > 1}
 
 
-def _json_lines(text: str, table: Table) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_lines(text: str, table: MetadataTable) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

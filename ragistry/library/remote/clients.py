@@ -12,7 +12,7 @@ from ragistry.stores.chroma.client import Connection, connect
 from ragistry.utils.urls import split_login
 
 
-class Place(NamedTuple):
+class RemotePlace(NamedTuple):
     """A database on a server.
 
     Attributes:
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
+def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> RemotePlace:
     """Return the place of an archive.
 
     A login in the address becomes a header, unless the archive's headers have one.
@@ -37,7 +37,7 @@ def place_of(archive: RagArchiveConfig, settings: ArchiveSettings) -> Place:
     headers = dict(archive.headers)
     if login is not None and "authorization" not in map(str.lower, headers):
         headers["Authorization"] = login.header
-    return Place(
+    return RemotePlace(
         url, archive.tenant or settings.tenant, archive.database or settings.database, tuple(sorted(headers.items()))
     )
 
@@ -58,9 +58,9 @@ class Clients:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._lock = Lock()
-        self._kept: dict[Place, _Kept] = {}
+        self._kept: dict[RemotePlace, _Kept] = {}
 
-    def connection(self, place: Place) -> Connection:
+    def connection(self, place: RemotePlace) -> Connection:
         """Return the client of a place; it survives a restart of the server.
 
         Raises:
@@ -87,7 +87,7 @@ class Clients:
                 one.connection.close()
 
 
-def _connected(place: Place, timeout: float) -> Connection:
+def _connected(place: RemotePlace, timeout: float) -> Connection:
     try:
         return connect(  # port and `ssl` are for a host without scheme; an address includes both
             place.url, 8000, ssl=False, headers=dict(place.headers), tenant=place.tenant,

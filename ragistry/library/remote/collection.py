@@ -37,7 +37,7 @@ UNIT = 1e-3
 """Tolerance of unit length, because some models compute in 16 bits."""
 
 
-class Hit(NamedTuple):
+class RemoteHit(NamedTuple):
     """A passage and its distance.
 
     Attributes:
@@ -92,7 +92,7 @@ class Archive:
 
     def nearest(
         self, vector: Any, top_k: int, where: Where | None = None, *, with_cosines: bool = False
-    ) -> tuple[ScoreKind, list[Hit]]:
+    ) -> tuple[ScoreKind, list[RemoteHit]]:
         """Find the nearest passages of the archive's layer.
 
         Duplicate texts are returned once, and rows without text are left out.
@@ -159,7 +159,7 @@ class Archive:
 
     def _nearest(
         self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool, opened: Opened
-    ) -> tuple[ScoreKind, list[Hit]]:
+    ) -> tuple[ScoreKind, list[RemoteHit]]:
         rows, space = opened
         wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
         found = ask(wanted)
@@ -168,11 +168,11 @@ class Archive:
             found = ask(wanted)
         return space, [self._hit(stored, space) for stored in distinct[:top_k]]
 
-    def _hit(self, stored: Stored, space: ScoreKind) -> Hit:
+    def _hit(self, stored: Stored, space: ScoreKind) -> RemoteHit:
         score = SCORES[space](stored.distance)
         metadata = {**stored.row.public_metadata(), "archive": self.name}
         document = Document(stored.row.text, metadata, score, stored.id, (StageScore(self.name, space, score),))
-        return Hit(stored.distance, document, _cosine(stored, space))
+        return RemoteHit(stored.distance, document, _cosine(stored, space))
 
     def _check_dimension(self, rows: Collection, dimension: int) -> None:
         stored = rows.get(limit=1, include=["embeddings"])["embeddings"]

@@ -29,7 +29,7 @@ _TAGS = re.compile(r"</?(?:a|b|code|em|font|i|kbd|mark|samp|span|strong|var)\b[^
 Span = tuple[int, int]
 
 
-class Block(NamedTuple):
+class CodeBlock(NamedTuple):
     """The marks of a shortcode and the text between them, as offsets."""
 
     start: int
@@ -50,7 +50,7 @@ def fenced(text: str) -> str:
     return _indented_fenced(_pre_fenced(_shortcodes_fenced(text)))
 
 
-def _blocks(text: str) -> tuple[list[Block], list[Span]]:
+def _blocks(text: str) -> tuple[list[CodeBlock], list[Span]]:
     """List the shortcodes with code, and the fences outside them."""
     pairs = list(_pairs(text))
     parts, done = [], 0
@@ -61,14 +61,14 @@ def _blocks(text: str) -> tuple[list[Block], list[Span]]:
     return [pair for pair in pairs if not sketch.has_code(pair.start, pair.end)], sketch.fences
 
 
-def _pairs(text: str) -> Iterator[Block]:
+def _pairs(text: str) -> Iterator[CodeBlock]:
     opened: re.Match[str] | None = None
     for mark in _MARK.finditer(text):
         if not mark["closing"]:
             opened = opened if mark["words"].rstrip().endswith("/") else mark
         elif opened and opened["name"] == mark["name"]:
             language = opened["language"] if opened["name"] == "highlight" else ""
-            yield Block(opened.start(), opened.end(), mark.start(), mark.end(), language or "")
+            yield CodeBlock(opened.start(), opened.end(), mark.start(), mark.end(), language or "")
             opened = None
 
 
@@ -80,7 +80,7 @@ def _shortcodes_fenced(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _as_fence(text: str, block: Block) -> str:
+def _as_fence(text: str, block: CodeBlock) -> str:
     """Convert a shortcode to a fence, or to code in backticks within a line."""
     body = text[block.body : block.body_end]
     is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None

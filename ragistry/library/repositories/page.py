@@ -27,7 +27,7 @@ VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(SourceText):
+class RepositoryPage(SourceText):
     """A file of a repository.
 
     Its chunks have ``repository``, ``file_path`` and the time of processing.

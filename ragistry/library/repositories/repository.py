@@ -32,7 +32,7 @@ from ragistry.library.contract.chunks import now, without_json
 from ragistry.library.contract.collection import Collection, open_version
 from ragistry.library.contract.entries import (
     NAME_RULE,
-    Entry,
+    RepositoryEntry,
     check_name,
     locked,
     names,
@@ -46,7 +46,7 @@ from ragistry.library.ingest.report import IngestReport
 from ragistry.library.ingest.run import Ingest
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.repositories.git import Blob, Commit, content, head, markdown_files, unchanged
-from ragistry.library.repositories.page import Page, read_page
+from ragistry.library.repositories.page import RepositoryPage, read_page
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.stores.registry import open_local
 from ragistry.techniques.weakness import is_weak
@@ -132,7 +132,7 @@ class Repositories:
                 )
             blobs = _pages(commit)
             about = _description(commit, blobs, chosen) if description is None else description
-            return self._index(Entry(chosen, "", {"description": about}), commit, blobs, progress)
+            return self._index(RepositoryEntry(chosen, "", {"description": about}), commit, blobs, progress)
 
     def update(self, name: str, progress: Progress | None = None) -> RepositoryReport:
         """Index the changes of a clone since the recorded commit, without pulling.
@@ -184,7 +184,7 @@ class Repositories:
         self._entry(name)
         return get_collection(name, path=self.root, embedder=self.embedder)
 
-    def _entry(self, name: str) -> Entry:
+    def _entry(self, name: str) -> RepositoryEntry:
         entry = read_entry(self.root, name)
         if entry is None:
             known = names(self.root)
@@ -194,7 +194,9 @@ class Repositories:
             )
         return entry
 
-    def _index(self, entry: Entry, commit: Commit, blobs: list[Blob], progress: Progress | None) -> RepositoryReport:
+    def _index(
+        self, entry: RepositoryEntry, commit: Commit, blobs: list[Blob], progress: Progress | None
+    ) -> RepositoryReport:
         """Build a new version, and replace the recorded one. The caller holds the lock."""
         folder = new_folder(self.root, entry.name)
         try:
@@ -206,13 +208,13 @@ class Repositories:
             origin = {"commit_hash": commit.id, "repository_url": commit.url}
             if is_new or any(entry.metadata.get(key) != value for key, value in origin.items()):
                 metadata = {**entry.metadata, **_origin(commit), **totals}
-                entry = Entry(entry.name, folder.name if is_new else entry.folder, metadata)
+                entry = RepositoryEntry(entry.name, folder.name if is_new else entry.folder, metadata)
                 put_entry(self.root, entry)
         finally:
             sweep(self.root, entry.name)
         return RepositoryReport(CollectionInfo(entry.name, totals["total_chunks"], entry.metadata), files, renamed)
 
-    def _beginning(self, entry: Entry, folder: Path) -> LibraryStore:
+    def _beginning(self, entry: RepositoryEntry, folder: Path) -> LibraryStore:
         """Open a copy of the current store, or an empty one after a change of the model."""
         if entry.folder:
             with closing(open_version(self.root / entry.folder)) as present:
@@ -234,7 +236,8 @@ class Repositories:
         earlier = {info.source_file: info.source_hash for info in store.sources(name)}
         processed_at = now()
         pages = [
-            Page("", blob.path, commit=commit, blob=blob, repository=name, processed_at=processed_at) for blob in blobs
+            RepositoryPage("", blob.path, commit=commit, blob=blob, repository=name, processed_at=processed_at)
+            for blob in blobs
         ]
         report = Ingest(store, self.embedder, self.reading, name).run(pages, progress)
         if not store.count():

@@ -36,7 +36,7 @@ class Row(NamedTuple):
         return {key: value for key, value in self.metadata.items() if not key.startswith(OWN_PREFIX)}
 
 
-class Hit(NamedTuple):
+class ChromaHit(NamedTuple):
     """A found row; sorted by distance (1 - cosine), then id."""
 
     distance: float
@@ -88,7 +88,7 @@ def matching_ids(chroma: Collection, where: Mapping[str, Any] | None) -> list[st
     return [identity for identity, metadata in metadatas(chroma, ids).items() if matches(where, metadata)]
 
 
-def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[Hit]:
+def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[ChromaHit]:
     """Return the ``top_k`` nearest rows that meet a condition in its normal form; equal distances by id."""
     condition, exact = (True, True) if where is None else native(where)
     if condition is False:
@@ -99,7 +99,7 @@ def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any
     return sorted(hit for page in pages for hit in _with_ties(chroma, vector, top_k, ids=page))[:top_k]
 
 
-def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[Hit]:
+def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[ChromaHit]:
     """Return the nearest rows; the lowest ids win ties with the last."""
     wanted = top_k + 1
     while True:
@@ -110,13 +110,13 @@ def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> 
         wanted = min(wanted * 2, MAX_FETCHED)
 
 
-def _query(chroma: Collection, vector: Any, wanted: int, **selected: Any) -> list[Hit]:
+def _query(chroma: Collection, vector: Any, wanted: int, **selected: Any) -> list[ChromaHit]:
     found: Any = chroma.query(
         query_embeddings=[vector], n_results=wanted, include=["documents", "metadatas", "distances"], **selected
     )
     columns = (found[name][0] for name in ("distances", "ids", "documents", "metadatas"))
     return [
-        Hit(distance, identity, Row(text or "", dict(metadata or {})))
+        ChromaHit(distance, identity, Row(text or "", dict(metadata or {})))
         for distance, identity, text, metadata in zip(*columns, strict=True)
     ]
 

@@ -38,12 +38,12 @@ def of_source(collection: str, source_file: str) -> dict[str, Any]:
     return {"$and": [{"collection": {"$eq": collection}}, {"source_file": {"$eq": source_file}}]}
 
 
-def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[rows.Hit]:
+def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[rows.ChromaHit]:
     """Return the ``top_k`` nearest rows that meet a condition in its normal form.
 
     If a source is being replaced, only one version is found, possibly incomplete.
     """
-    wanted, kept = top_k, list[rows.Hit]()
+    wanted, kept = top_k, list[rows.ChromaHit]()
     for _ in range(ATTEMPTS):
         hits = rows.nearest(chroma, vector, wanted, where)
         kept = _of_committed_versions(chroma, hits)
@@ -53,7 +53,7 @@ def search(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any]
     return kept[:top_k]
 
 
-def _of_committed_versions(chroma: Collection, hits: list[rows.Hit]) -> list[rows.Hit]:
+def _of_committed_versions(chroma: Collection, hits: list[rows.ChromaHit]) -> list[rows.ChromaHit]:
     """Return the hits that have text and belong to the recorded version of their source, if any.
 
     ChromaDB makes a write visible gradually, and a vector before its text.
@@ -66,7 +66,7 @@ def _of_committed_versions(chroma: Collection, hits: list[rows.Hit]) -> list[row
     known = {hit.id: hit.row.metadata for hit in hits if hit.row.metadata}
     known |= rows.metadatas(chroma, sorted(set(firsts.values()) - known.keys()))
 
-    def is_current(hit: rows.Hit) -> bool:
+    def is_current(hit: rows.ChromaHit) -> bool:
         record = known.get(firsts.get(hit.id, ""), {})
         return COMMITTED not in record or record.get("source_hash") == hit.row.metadata.get("source_hash")
 

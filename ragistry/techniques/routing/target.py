@@ -71,14 +71,14 @@ Targets = Callable[[], Sequence[Target]]
 """Returns the current targets. It is called at every query, so it should cost little."""
 
 
-class Library(Protocol):
+class TargetLibrary(Protocol):
     """A library; ``collections.entries()`` lists the name and the description of each collection."""
 
     @property
     def collections(self) -> Any: ...
 
 
-def library_targets(library: Library) -> list[Target]:
+def library_targets(library: TargetLibrary) -> list[Target]:
     """List the collections of a library as targets, in its order."""
     return [_collection(entry.name, entry.description) for entry in library.collections.entries()]
 

@@ -32,7 +32,7 @@ from ragistry.techniques.routing.route import (
     route_to_all,
 )
 from ragistry.techniques.routing.samples import Samples
-from ragistry.techniques.routing.target import Library, Reachable, Target, Targets, library_targets, reachable
+from ragistry.techniques.routing.target import Reachable, Target, TargetLibrary, Targets, library_targets, reachable
 from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where, ranked
 from ragistry.utils.limits import check_query
@@ -90,7 +90,7 @@ class CollectionRoutedTechnique:
         store: DocumentStore | None = None,
         embedder: Embedder | None = None,
         generator: Generator | None = None,
-        library: Library | None = None,
+        library: TargetLibrary | None = None,
         targets: Targets | None = None,
         registry: TechniqueRegistry | None = None,
     ) -> None:
