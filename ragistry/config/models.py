@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, sendable
-from ragistry.config.yaml_file import Look, YamlFile, filled, read_yaml
+from ragistry.config.yaml_file import Lookup, YamlFile, filled, read_yaml
 
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers")
@@ -91,17 +91,17 @@ def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[Mo
         for name, section in (file.data.get(kind) or {}).items():
             config = {key: value for key, value in section.items() if key != "use"}
             entry = ModelEntry(kind, name, section["use"], config, file)
-            look = _look_up(entry, environ)
+            look_up = _variable_lookup(entry, environ)
             for key, value in config.items():
-                config[key] = filled(value, [*entry.keys, key], look)
+                config[key] = filled(value, [*entry.keys, key], look_up)
             entries.append(entry)
     return entries
 
 
-def _look_up(entry: ModelEntry, environ: Mapping[str, str]) -> Look:
+def _variable_lookup(entry: ModelEntry, environ: Mapping[str, str]) -> Lookup:
     """Returns a function that looks up the variables of an entry, and records their values and the unset ones."""
 
-    def look(name: str, keys: Sequence[str | int]) -> str:
+    def look_up(name: str, keys: Sequence[str | int]) -> str:
         found, written = environ.get(name, ""), f"${{{name}}}"
         if len(found.strip()) >= SECRET_LENGTH:
             entry.hidden[found.strip()] = written
@@ -112,4 +112,4 @@ def _look_up(entry: ModelEntry, environ: Mapping[str, str]) -> Look:
             )
         return found
 
-    return look
+    return look_up

@@ -85,13 +85,13 @@ def resolve(
 def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) -> None:
     """Replace ``${NAME}`` in the section of the store by environment variables."""
 
-    def look(name: str, keys: Sequence[str | int]) -> str:
+    def look_up(name: str, keys: Sequence[str | int]) -> str:
         if not environ.get(name, "").strip():
             problems.add(file, keys, f"{dotted(keys)}: the environment variable {name!r} is not set; set it")
         return environ.get(name, "").strip()
 
     if "store" in file.data:
-        file.data["store"] = filled(file.data["store"], ["store"], look)
+        file.data["store"] = filled(file.data["store"], ["store"], look_up)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

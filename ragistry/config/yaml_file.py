@@ -39,7 +39,7 @@ _TRUTH = {"true": True, "false": False}
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
-Look = Callable[[str, Sequence[str | int]], str]
+Lookup = Callable[[str, Sequence[str | int]], str]
 """Returns the text for a variable, given its name and the keys of the value that contains it."""
 
 
@@ -120,15 +120,15 @@ def parse_yaml(text: str, place: str) -> Node:
         parser.dispose()
 
 
-def filled(value: Any, keys: Sequence[str | int], look: Look) -> Any:
+def filled(value: Any, keys: Sequence[str | int], look_up: Lookup) -> Any:
     """Return ``value`` with the variables replaced in all its texts; ``keys``: its place in the file."""
     if isinstance(value, dict):
-        return {key: filled(one, [*keys, key], look) for key, one in value.items()}
+        return {key: filled(one, [*keys, key], look_up) for key, one in value.items()}
     if isinstance(value, list):
-        return [filled(one, [*keys, place], look) for place, one in enumerate(value)]
+        return [filled(one, [*keys, place], look_up) for place, one in enumerate(value)]
     if not isinstance(value, str):
         return value
-    return VARIABLE.sub(lambda match: look(match[1], keys), value)
+    return VARIABLE.sub(lambda match: look_up(match[1], keys), value)
 
 
 class _Document:

@@ -9,7 +9,7 @@ from ragistry.protocols import Item, Result
 
 
 class LocalEngine:
-    """Meets `Engine`. An item is read after the previous result was consumed."""
+    """Run work in this process, one item at a time, when its result is needed. Meets `Engine`."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
         for item in items:

@@ -1,4 +1,4 @@
-"""Recognise lines of a passage that only lead elsewhere, and borders of tables: no reader looks for them."""
+"""Detect navigation links and borders of tables, which excerpts leave out."""
 
 from __future__ import annotations
 

@@ -992,5 +992,5 @@ def _lost(package: _Package, reader: _Reader) -> dict[str, int]:
         text = "" if data.startswith(b"PK") else re.sub(r"<[^>]*>", " ", data.decode(errors="replace"))
         lost["inserted files"] = lost.get("inserted files", 0) + max(1, words_of(text).total())
     if reader.unread:
-        reader.warnings.append("an inserted file is not read; open and save the document in Word to take it in")
+        reader.warnings.append("an inserted file is not read; open and save the document in Word to include it")
     return lost

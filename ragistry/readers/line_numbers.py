@@ -1,4 +1,4 @@
-"""Find the lines of a file from which the lines of its text are, after markup was converted or removed."""
+"""Map each line of extracted text to its line in the source file."""
 
 from __future__ import annotations
 

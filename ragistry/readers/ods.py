@@ -97,7 +97,7 @@ class _Reader:
         self.controls: dict[str, etree._Element] = {}
 
     def read_table(self, table: etree._Element, sheet: Sheet) -> None:
-        """Add the cells of a table, and what stands on it."""
+        """Read the cells and the drawings of a table."""
         self.controls = {attribute(one, "id"): one for one in table.iterfind("{*}forms//*")}
         number = 1
         after: list[Block] = []
@@ -116,7 +116,7 @@ class _Reader:
         sheet.after = [*after, *(self._shape_blocks(shapes, sheet.name) if shapes is not None else ())]
 
     def warnings(self) -> Iterator[str]:
-        """Yield what a reader of the tables should know."""
+        """Yield the warnings of all tables."""
         if self.formulas:
             yield (
                 f"formulas without a stored value: {self.formulas:,}, the first in {self.first_formula}; they are in "

@@ -242,7 +242,7 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
     return spots
 
 
-def look(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
+def inspect_pages(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
     """Return the pages that show an image or a drawing, from 1, and whether the file is an XFA form."""
     import pypdfium2
     from pypdfium2 import raw

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ragistry.readers.blocks import UnreadableFileError, longest_text, words_of
-from ragistry.readers.pdf_engines import ENGINES, Page, Pdf, look, rejoin
+from ragistry.readers.pdf_engines import ENGINES, Page, Pdf, inspect_pages, rejoin
 from ragistry.readers.pdf_forms import Field, lines_of, read_fields
 from ragistry.readers.pdf_glyphs import MISSING, restore
 from ragistry.readers.pdf_pages import clean, without_running_heads
@@ -71,7 +71,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     texts = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
     empty = [index for index, page in enumerate(texts) if not page]
     suspicious = empty or sum(map(len, texts)) < XFA_CHARACTERS
-    pictured, xfa = look(data, empty) if suspicious else ([], False)
+    pictured, xfa = inspect_pages(data, empty) if suspicious else ([], False)
     return {
         "pages": texts,
         "notes": notes,

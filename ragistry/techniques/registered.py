@@ -40,7 +40,7 @@ class RegisteredTechnique:
     documents are returned, because the caller may have no room for more. A score that ``scores`` of a document lacks
     is added there under the name of the technique.
 
-    A base of another technique is checked less, because the outermost technique checks what a caller gives and gets.
+    Arguments and results of a base are not checked, because the outermost technique checks them.
     The results of a base whose code is not part of this package are checked all the same: the technique above may
     send them to a language model.
 

@@ -1,4 +1,4 @@
-"""Whatever is done to a library, in whatever order, and wherever it stops, it holds what a plain dictionary says."""
+"""Compare a library with a dictionary under random operations and crashes."""
 
 from __future__ import annotations
 

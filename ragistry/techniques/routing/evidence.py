@@ -46,14 +46,14 @@ class EvidenceRouter:
         self.samples = samples
         self.neighbours = None if embedder is None else Neighbours(embedder)
         self.limits = limits
-        self._kept = _Spoken([], [], [], [], None)
+        self._kept = _LanguageModels([], [], [], [], None)
 
     def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
         """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
         # First, because running a model clears the processor's caches.
         vector = None if self.neighbours is None else self.neighbours.embedded(query)
         names, samples = [item.target.name for item in within], self.samples.of(within)
-        spoken = self._spoken(names, samples, keep=all(item.where is None for item in within))
+        spoken = self._language_models(names, samples, keep=all(item.where is None for item in within))
         by_words, likelihood = spoken.by_words(query)
         if self.neighbours is None or vector is None:
             fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
@@ -66,27 +66,35 @@ class EvidenceRouter:
         ]
         nearness = self.neighbours.of(vector, contend)
         by_vectors = dict.fromkeys(names, 0.0) | shares(nearness)
-        # Words divide again what vectors give to the targets with known words; they say nothing about the others.
+        # Redistribute the vectors' share of targets with known words by their word scores; other targets keep theirs.
         total = sum([by_vectors[name] for name in by_words])
         divided = {name: (by_vectors[name] + total * share) / 2 for name, share in by_words.items()}
         note = "by vectors and words" if by_words else "by vectors" if self.name == "evidence" else ""
         return decide(self.name, by_vectors | divided, max(nearness.values()), self.limits, note)
 
-    def _spoken(self, names: list[str], samples: list[Sample | None], *, keep: bool) -> _Spoken:
+    def _language_models(self, names: list[str], samples: list[Sample | None], *, keep: bool) -> _LanguageModels:
         """Return the languages of samples; those of whole samples are kept until the samples change."""
         kept = self._kept
         if kept.samples is not samples or kept.targets != names:
             known = {name: sample.words for name, sample in zip(names, samples, strict=True) if sample and sample.words}
             filled = {name: words for name, words in known.items() if len(words.terms)}
             languages = Languages.of(list(filled.values()), self.samples.vocabulary or {}) if filled else None
-            kept = _Spoken(names, samples, list(known), list(filled), languages)
+            kept = _LanguageModels(names, samples, list(known), list(filled), languages)
             if keep:
                 self._kept = kept
         return kept
 
 
-class _Spoken(NamedTuple):
-    """The languages of samples; ``known``: the targets with known words, ``filled``: those that have any."""
+class _LanguageModels(NamedTuple):
+    """The language models of the samples of targets.
+
+    Attributes:
+        targets: Names of the targets.
+        samples: Their samples, in the same order.
+        known: Targets whose words are known.
+        filled: Those of them that have words.
+        languages: The models; None without words.
+    """
 
     targets: list[str]
     samples: list[Sample | None]
