@@ -1,7 +1,7 @@
 """A process that reads hostile files for the tests, and says what that cost it and its worker.
 
-``python -m tests.readers.reader_probe`` answers each line of JSON on standard input with one on standard output:
-``{"path", "engine", "limits", "secret"}`` with ``{"kind", "said", "characters", "leaked", "own", "worker"}``.
+``python -m tests.readers.reader_probe`` answers each line of JSON on its standard input with one on its standard
+output: ``{"path", "engine", "limits", "secret"}`` with ``{"kind", "said", "characters", "leaked", "own", "worker"}``.
 """
 
 from __future__ import annotations
