@@ -111,6 +111,6 @@ def test_messages_name_extras_by_the_command_only() -> None:
     for file in (ROOT / "ragistry").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"pip install '?ragistry", text), f"{file} names a package that no index has"
-        used |= set(re.findall(r"""install_command\(['"](\w+)['"]\)""", text))
+        used |= set(re.findall(r"""(?:install_command|server_part)\(.*['"](\w+)['"]\)""", text))
     assert used <= PYPROJECT["optional-dependencies"].keys()
     assert used >= {"ui", "mcp", "server", "postgres", "ray", "langchain", "multilingual", "datasets"}
