@@ -6,8 +6,8 @@ from io import StringIO
 
 import pytest
 
+from ragistry.evaluation import progress
 from ragistry.evaluation.progress import ProgressLines, shown_progress
-from ragistry.utils import progress
 from ragistry.utils.wording import duration
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragistry.pipelines import END, PipelineBuilder
-from ragistry.pipelines.answer import Answerer, AnswerNode
+from ragistry.pipelines.answer import Answerer, AnswerNode, Sentence
 from ragistry.types import Document, StageScore
 from tests.messages import check_message
 from tests.techniques.doubles import MINILM, Ready, Says
@@ -73,8 +73,10 @@ def test_text_is_what_the_generator_wrote(said):
 
 def test_lead_in_has_no_citation_and_no_warning():
     lead_in, *items = Answerer(Says(LAYOUTS[0]), MINILM).answer("slugs", DOCUMENTS).sentences
-    assert Answerer(Says(LAYOUTS[1]), MINILM).answer("slugs", DOCUMENTS).sentences[0] == ("Run this:", (1,), True)
-    assert lead_in == ("Catch slugs so:", (), True)
+    assert Answerer(Says(LAYOUTS[1]), MINILM).answer("slugs", DOCUMENTS).sentences[0] == Sentence(
+        "Run this:", (1,), True
+    )
+    assert lead_in == Sentence("Catch slugs so:", (), True)
     assert [(one.text, one.citations, one.supported) for one in items] == [
         ("Set beer traps.", (1,), True),
         ("Empty them every 2 days.", (1,), True),

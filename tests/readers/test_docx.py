@@ -452,7 +452,7 @@ def test_the_second_look_sees_what_is_not_read() -> None:
     data = word_file(frame, {"chunk.htm": ("aFChunk", "<html><body>five words are in here</body></html>")}, links=links)
     document = read(data, ".docx")
     assert document.lost == {"inserted files": 5}
-    assert document.warnings == ["an inserted file is not read; open and save the document in Word to take it in"]
+    assert document.warnings == ["an inserted file is not read; open and save the document in Word to include it"]
     unread = part("footnotes", "<w:footnote w:id='3'><w:r><w:t>stray words</w:t></w:r><x>")
     document = read(word_file(paragraph(run("Text")), {"footnotes.xml": ("footnotes", unread)}), ".docx")
     assert "damaged parts" in document.warnings[0]
