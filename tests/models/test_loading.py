@@ -69,8 +69,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "SLOW", 0.0)
     for name in ("QUERY_SECONDS", "ANSWER_SECONDS", "RERANK_SECONDS"):
         for module in (openai, ollama_embedder, http):
-            monkeypatch.setattr(module, name, 0.1, raising=False)
-    monkeypatch.setattr("ragistry.ollama.generator.ANSWER_SECONDS", 0.1)
+            monkeypatch.setattr(module, name, 1.0, raising=False)
+    monkeypatch.setattr("ragistry.ollama.generator.ANSWER_SECONDS", 1.0)
 
 
 class Release(logging.Handler):

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+import psycopg
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.numbers import Number, Whole
@@ -240,7 +241,7 @@ class PostgresStore:
         """
         self._own = max(self._own, self._primary.read(self._number))
         end = time.monotonic() + timeout
-        while self._current() is not self._reading:
+        while not self._has_caught_up():
             if time.monotonic() > end:
                 raise StoreConnectionError(
                     f"{self._reading.place}: the standby is behind by {self._own - self._replayed:,} changes after "
@@ -248,6 +249,14 @@ class PostgresStore:
                 )
             time.sleep(POLL_SECONDS)
         self._bring_up()
+
+    def _has_caught_up(self) -> bool:
+        try:
+            return self._current() is self._reading
+        except StoreError as error:
+            if isinstance(error.__cause__, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+                return False  # the standby does not have the tables yet
+            raise
 
     # Searching
 
