@@ -26,6 +26,7 @@ from ragistry.utils.wording import did_you_mean, listed
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+READERS = "ragistry.readers"
 BUILT_IN: dict[str, dict[str, str]] = {
     "ragistry.techniques": {
         "adaptive": "ragistry.techniques.adaptive:AdaptiveTechnique",
@@ -62,7 +63,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "openai": "ragistry.models.openai:OpenAIReranker",
         "tei": "ragistry.models.tei:TEIReranker",
     },
-    "ragistry.readers": {},  # `readers.extract` and `readers.by_format` have those of this package
+    READERS: {},  # `readers.extract` and `readers.by_format` have those of this package
     "ragistry.stores": {
         "chroma": "ragistry.stores.chroma:ChromaStore",
         "local": "ragistry.stores.local:LocalStore",
@@ -83,14 +84,15 @@ class Offer:
     name: str
     spec: str
     distribution: str
+    version: str = ""
 
 
 @cache
 def offers(group: str) -> dict[str, Offer]:
     """Return what this package and others offer in a group, by name; of duplicates, this package's own wins."""
-    points = [(point.name, point.value, _owner(point)) for point in _entry_points().select(group=group)]
-    own = ((name, spec, "ragistry") for name, spec in BUILT_IN[group].items())
-    found = {name: Offer(name, spec, owner) for name, spec, owner in (*sorted(points, reverse=True), *own)}
+    points = [(point.name, point.value, *_owner(point)) for point in _entry_points().select(group=group)]
+    own = ((name, spec, "ragistry", "") for name, spec in BUILT_IN[group].items())
+    found = {point[0]: Offer(*point) for point in (*sorted(points, reverse=True), *own)}
     return dict(sorted(found.items()))
 
 
@@ -102,8 +104,9 @@ def _entry_points() -> Any:  # the type differs between versions of Python
     return entry_points()
 
 
-def _owner(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "?"
+def _owner(point: EntryPoint) -> tuple[str, str]:
+    """Return the name and the version of the package that offers a class."""
+    return (point.dist.name, point.dist.version) if point.dist else ("?", "")
 
 
 def find_class(use: str, group: str, kind: str) -> type[Any]:
@@ -128,18 +131,37 @@ def find_part(use: str, group: str, kind: str) -> Any:
     if spec := BUILT_IN[group].get(use):
         with modules_of(None):
             return resolve_object(spec)
-    offer = offers(group).get(use)
-    if offer is None:
-        known = offers(group)
-        raise ConfigError(
-            f"unknown {kind} {use!r}{did_you_mean(use, known)}; there are {', '.join(known) or 'none'}, "
-            "or write 'module:Class'"
-        )
+    offer = find_offer(use, group, kind)
     try:
         with modules_of(None):
             return resolve_object(offer.spec)
     except ConfigError as error:
         raise BrokenPluginError(f"plugin {offer.name!r} of {offer.distribution!r} is broken: {error}") from error
+
+
+def find_offer(use: str, group: str, kind: str) -> Offer:
+    """Find the entry point with a name. Raises `ConfigError` if there is none."""
+    known = offers(group)
+    if use not in known:
+        raise ConfigError(
+            f"unknown {kind} {use!r}{did_you_mean(use, known)}; there are {', '.join(known) or 'none'}, "
+            f"or write 'module:{'function' if group == READERS else 'Class'}'"
+        )
+    return known[use]
+
+
+def digest_of(spec: str) -> str:
+    """Return a digest of the file of ``module:attribute``, which is not imported; empty if there is no such file.
+
+    Raises `ConfigError` if the form is wrong, or no such module is found.
+    """
+    name, _ = _split(spec)
+    first, folder = name.partition(".")[0], _folder.get()
+    found = _file(folder, first) or _found(first)
+    if found is None:
+        raise ConfigError(f"cannot load {spec!r}: {_missing(first)}")
+    file = _file(found.parents[1 if found.name == "__init__.py" else 0], name)
+    return sha256(file.read_bytes()).hexdigest()[:16] if file else ""
 
 
 def _a_class(use: str, kind: str, found: Any) -> type[Any]:

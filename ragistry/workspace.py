@@ -24,7 +24,7 @@ from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_
 from ragistry.plugins import resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import has_tesseract
+from ragistry.readers.formats import AddedReader, has_tesseract
 from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
@@ -132,6 +132,7 @@ class Workspace(WorkspaceMethods):
         self._store_choice = store
         self.settings = resolved.settings
         self.origins = resolved.origins
+        self._files = resolved.files
         self._parts: dict[str, Any] = {}
         self._lock = RLock()
         self._closed = False
@@ -342,7 +343,14 @@ class Workspace(WorkspaceMethods):
             settings.index_headings,
             settings.language,
             settings.language if settings.ocr == "auto" and has_tesseract() else "",
+            readers={suffix: self._reader(suffix, name) for suffix, name in settings.readers.items()},
         )
+
+    def _reader(self, suffix: str, name: str) -> AddedReader:
+        file = self._files.get("documents.yaml")
+        in_file = file is not None and self.origins["readers"].startswith(str(file.path))
+        place = file.place(["readers", suffix]) if file is not None and in_file else self.origins["readers"]
+        return AddedReader(name, place, str(self.root.resolve()))
 
 
 class _Resources(Mapping[str, Any]):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTechnique
     from ragistry.models.registry import Models
     from ragistry.protocols import LibraryStore
+    from ragistry.readers.formats import AddedReader
     from ragistry.workspace import Workspace
 
 PACKAGES = ("onnxruntime", "tokenizers", "numpy", "pocketflow", "pypdfium2", "pydantic")
@@ -100,6 +101,7 @@ def _try_workspace(path: Path) -> list[Finding]:
         return [
             Finding("configuration", "ok", f"{opened.root.resolve()}"),
             *_techniques(opened, with_store=store.state == "ok"),
+            *_readers(opened),
             model,
             *_models(opened),
             store,
@@ -217,6 +219,22 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
             for model, names in lacking.items()
         ),
     ]
+
+
+def _readers(opened: Workspace) -> list[Finding]:
+    """Load each reader of the configuration and of installed packages; nothing without any."""
+    from ragistry.plugins import READERS, offers
+    from ragistry.readers.formats import AddedReader
+
+    readers = [*opened.reading.readers.items(), *((name, AddedReader(name)) for name in offers(READERS))]
+    found = [_try(f"reader {name}", partial(_load, reader)) for name, reader in readers]
+    broken = [finding for finding in found if finding.state != "ok"]
+    return broken or ([Finding("readers", "ok", ", ".join(name for name, _ in readers))] if readers else [])
+
+
+def _load(reader: AddedReader) -> str:
+    reader.load()
+    return reader.version()
 
 
 def _languages(opened: Workspace) -> list[Finding]:

@@ -275,7 +275,10 @@ def _collection(
             raise CollectionNotFoundError(f"choose a collection with --collection NAME{_known(opened)}")
         return known[0], False
     if name not in known:
-        _check_paths(paths, all_text=all_text)
+        from ragistry.readers.formats import with_readers
+
+        with with_readers(opened.reading.readers):
+            _check_paths(paths, all_text=all_text)
         if create is None and known:
             name = _asked(name, known, paths)
             if name in known:

@@ -35,7 +35,7 @@ class Problems:
     ) -> None:
         """Add every error of pydantic about the mapping at ``keys``."""
         for item in error.errors(include_url=False):
-            path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-"))]
+            path = [part for part in item["loc"] if not str(part).startswith(("function-", "constrained-", "[key]"))]
             self.add(file, [*keys, *path], f"{dotted([*keys, *path])}: {explain(item, model)}")
 
     @contextmanager

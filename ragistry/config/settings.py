@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -117,6 +118,15 @@ def text_of(key: SecretStr | None) -> str | None:
     return None if key is None else key.get_secret_value()
 
 
+def _suffix(text: str) -> str:
+    if not re.fullmatch(r"\.[^\s./\\A-Z]+", text) or text == ".zip":
+        raise ValueError(f"{text!r} must be the last suffix of files in lower case, such as .pdf, and not .zip")
+    return text
+
+
+Suffix = Annotated[str, AfterValidator(_suffix)]
+
+
 class ExtractionLimits(Strict):
     """Limits for reading one file."""
 
@@ -162,6 +172,9 @@ class Settings(Strict):
         "auto", "auto: read scanned pages of PDFs with tesseract if it is installed; never: do not"
     )
     limits: ExtractionLimits = _document(ExtractionLimits(), "limits for reading one file", variable=False)
+    readers: dict[Suffix, Annotated[str, Field(min_length=1)]] = _document(
+        {}, "readers of formats by suffix: a name of an installed package, or module:function", variable=False
+    )
     collection: str = _document(
         "collective.documents",
         "name of the Chroma collection that holds the library",

@@ -30,6 +30,7 @@ from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import AddedReader
 from ragistry.techniques.folding import (
     COPIES,
     COPY_PLACES,
@@ -143,6 +144,9 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def _limits(self) -> ExtractLimits:
         return self.reading.limits
+
+    def _readers(self) -> Mapping[str, AddedReader]:
+        return self.reading.readers
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         names = self.scope.current_names()

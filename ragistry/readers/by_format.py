@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import PurePath
 
@@ -11,8 +11,9 @@ from ragistry.plugins import resolve_object
 from ragistry.readers import mail
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
+from ragistry.readers.formats import MAILS, AddedReader
 
-READERS = {
+MODULES = {
     **dict.fromkeys((".docx", ".docm"), "docx"),
     **dict.fromkeys((".odt", ".odp"), "odf"),
     **dict.fromkeys((".pptx", ".pptm"), "pptx"),
@@ -26,7 +27,6 @@ READERS = {
     ".org": "org",
 }
 """The module with the reader of each suffix; mails are read by `mail`."""
-MAILS = frozenset({".eml", ".msg"})
 MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
 """Suffixes of texts with markup. What their reader cannot read is read as plain text."""
 TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", ".yaml", ".yml", ".log"})
@@ -35,37 +35,37 @@ TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", 
 ReadPdf = Callable[[bytes], ReadDocument]
 
 
-def read_document(data: bytes, name: str, read_pdf: ReadPdf, reader: str = "") -> ReadDocument:
+def read_document(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, AddedReader]) -> ReadDocument:
     """Read the bytes of a document.
 
     Args:
         data: The bytes of the file.
         name: Its name, which ends in its suffix.
         read_pdf: Reads a PDF that is attached to a mail.
-        reader: ``module:function`` that reads it; empty for the reader of its suffix.
+        added: Readers of the configuration and of packages by suffix.
 
     Raises:
         UnreadableFileError: The file is damaged or encrypted.
         KeyError: No reader for this suffix.
     """
     suffix = PurePath(name).suffix.lower()
-    spec = reader or (f"ragistry.readers.{READERS[suffix]}:read" if suffix in READERS else "")
-    if not spec and suffix not in MAILS:
+    module = "mail" if suffix in MAILS else MODULES.get(suffix)
+    if module is None and suffix not in added:
         raise KeyError(suffix)
     try:
-        if not spec:
-            return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf))
-        document: ReadDocument = resolve_object(spec)(data, suffix)
+        if suffix in added:
+            return _by_added(added[suffix], data, suffix)
+        if suffix in MAILS:
+            return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf, added=added))
+        document: ReadDocument = resolve_object(f"ragistry.readers.{module}:read")(data, suffix)
         return document
-    except ConfigError as error:
-        raise UnreadableFileError(f"has no reader: {error}") from error
     except (MemoryError, UndecodableError):
         raise
     except Exception as error:
         reason = (
             str(error) if isinstance(error, UnreadableFileError) else f"cannot be read ({reason_of(error)}); {REPAIR}"
         )
-        if suffix not in MARKUP:
+        if suffix not in MARKUP or suffix in added:
             raise UnreadableFileError(reason) from error
         return ReadDocument([Block(decode(data).text)], warnings=[as_plain_text(error)])
 
@@ -75,8 +75,24 @@ def as_plain_text(error: Exception) -> str:
     return f"its markup cannot be read ({reason_of(error)}), so it was read as plain text"
 
 
-def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
+def _by_added(reader: AddedReader, data: bytes, suffix: str) -> ReadDocument:
+    """Read a document with an added reader, which this process imports. Raises `UnreadableFileError`."""
+    try:
+        read = reader.load()
+    except ConfigError as error:
+        raise UnreadableFileError(f"has no reader: {error}") from error
+    document = read(data, suffix)
+    if not isinstance(document, ReadDocument):
+        raise UnreadableFileError(
+            f"has the reader {reader.name!r}, which returned {document!r:.100}, not a ReadDocument"
+        )
+    return document
+
+
+def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, AddedReader]) -> ReadDocument:
     suffix = PurePath(name).suffix.lower()
+    if suffix in added:
+        return read_document(data, name, read_pdf, added)
     if suffix == ".pdf":
         return read_pdf(data)
     if suffix in TEXTS:
@@ -85,7 +101,7 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf) -> ReadDocument:
         except UndecodableError as error:
             raise UnreadableFileError(f"is not a text file: {error}") from error
         return ReadDocument([Block(text.replace("\r\n", "\n"))])
-    return read_document(data, name, read_pdf)
+    return read_document(data, name, read_pdf, added)
 
 
 def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:

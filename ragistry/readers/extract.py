@@ -67,14 +67,14 @@ def extract(
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
     suffix = suffix_of(source)
-    if suffix == ".pdf":
+    added = added_reader(suffix)
+    if suffix == ".pdf" and not added:
         from_pdf: Extracted = _by_name("pdf:read_pdf", source, pdf_engine, limits, ocr)
         return from_pdf
-    added = added_reader(suffix)
     if suffix in OFFICE_EXTS or suffix in CONVERTED or added:
-        spec = "old_formats:read_old" if suffix in CONVERTED else "office:read_office"
-        found: Extracted = _by_name(spec, source, limits, *([added] if added else []))
-        if suffix in _WRITTEN:
+        spec = "old_formats:read_old" if suffix in CONVERTED and not added else "office:read_office"
+        found: Extracted = _by_name(spec, source, limits)
+        if suffix in _WRITTEN and not added:
             found = _numbered(found, limits)
         title = found.metadata.get("title") or _first_heading(found.text)
         return replace(found, metadata={"title": title, **found.metadata}) if title else found

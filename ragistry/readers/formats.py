@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from ragistry.plugins import offers
+from ragistry.errors import ConfigError
+from ragistry.plugins import READERS, digest_of, find_offer, find_part, modules_of, offers
+from ragistry.readers.blocks import ReadDocument
 
 MARKDOWN_EXTS = frozenset({".md", ".markdown"})
 TEXT_EXTS = MARKDOWN_EXTS | frozenset(
@@ -23,6 +30,7 @@ OFFICE_EXTS = frozenset(
         *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
     }
 )
+MAILS = frozenset({".eml", ".msg"})
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
 SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
@@ -46,16 +54,87 @@ def has_tesseract() -> bool:
     return shutil.which(TESSERACT) is not None
 
 
-def added_reader(suffix: str) -> str:
-    """Return ``module:function`` of the reader that an installed package adds for a suffix; empty without one.
+@dataclass(frozen=True, slots=True)
+class AddedReader:
+    """A reader that the configuration or an installed package adds.
 
-    Packages add readers for other formats than `SUPPORTED_FORMATS`. The name of
-    the entry point is the suffix without its dot.
+    Attributes:
+        name: Name of an entry point of the group ``ragistry.readers``, or ``module:function``.
+        place: File and line of the configuration; empty for a package that adds a format.
+        folder: Folder whose modules go before others.
     """
+
+    name: str
+    place: str = ""
+    folder: str = ""
+
+    def load(self) -> Callable[[bytes, str], ReadDocument]:
+        """Import the function. Raises `ConfigError`."""
+        with self._named(), modules_of(Path(self.folder) if self.folder else None):
+            function: Callable[[bytes, str], ReadDocument] = find_part(self.name, READERS, "reader")
+        if not callable(function):
+            raise ConfigError(f"{self.place}: the reader {self.name!r} is not a function but {function!r:.100}")
+        return function
+
+    def version(self) -> str:
+        """Return the function and its version: that of the package, or a digest of the module's file.
+
+        Raises `ConfigError` if there is no such reader.
+        """
+        with self._named(), modules_of(Path(self.folder) if self.folder else None):
+            if ":" in self.name:
+                return f"{self.name} {digest_of(self.name)}".rstrip()
+            offer = find_offer(self.name, READERS, "reader")
+            return f"{offer.spec} {offer.version}".rstrip()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Add the place to the `ConfigError` of the block."""
+        try:
+            yield
+        except ConfigError as error:
+            raise ConfigError(f"{self.place}: {error}" if self.place else str(error)) from error
+
+
+_configured: ContextVar[Mapping[str, AddedReader]] = ContextVar("readers of the configuration by suffix")
+
+
+@contextmanager
+def with_readers(readers: Mapping[str, AddedReader]) -> Iterator[None]:
+    """Use the readers of a configuration, by suffix, in this block and thread."""
+    token = _configured.set(readers)
+    try:
+        yield
+    finally:
+        _configured.reset(token)
+
+
+def configured_readers() -> Mapping[str, AddedReader]:
+    """Return the readers of the configuration by suffix."""
+    return _configured.get({})
+
+
+def added_reader(suffix: str) -> AddedReader | None:
+    """Return the reader that the configuration or an installed package adds for a suffix.
+
+    A package without configuration adds readers for other formats than `SUPPORTED_FORMATS`. The name of the entry
+    point is the suffix without its dot.
+    """
+    if configured := configured_readers().get(suffix):
+        return configured
     if not suffix or suffix in SUPPORTED_FORMATS or suffix in CONVERTED:
-        return ""
-    offer = offers("ragistry.readers").get(suffix[1:])
-    return offer.spec if offer else ""
+        return None
+    return AddedReader(suffix[1:]) if suffix[1:] in offers(READERS) else None
+
+
+def added_readers(suffix: str) -> dict[str, AddedReader]:
+    """Return the added readers that take part in reading a file, by suffix: also those of a mail's attachments."""
+    configured = configured_readers()
+    if suffix in MAILS and suffix not in configured:
+        return dict(configured)
+    suffix = suffix if suffix in configured else CONVERTED.get(suffix, suffix)
+    reader = added_reader(suffix)
+    return {suffix: reader} if reader else {}
 
 
 def is_readable(suffix: str) -> bool:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
+from ragistry.errors import ConfigError
 from ragistry.readers.blocks import REPAIR, Place, words_of
 from ragistry.readers.extracted import Extracted, ExtractLimits
+from ragistry.readers.formats import added_readers, suffix_of
 from ragistry.readers.pdf import describe
-from ragistry.readers.reader_process import read_in_worker
+from ragistry.readers.reader_process import read_in_worker, use_versions
 from ragistry.utils.wording import numbered
 
 FEW_WORDS, FEW_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, that may be missing without a report."""
 
 
-def read_office(path: str, limits: ExtractLimits, reader: str = "") -> Extracted:
+def read_office(path: str, limits: ExtractLimits) -> Extracted:
     """Return a document as Markdown: headings, lists, tables, code; slides and sheets have a heading each.
-
-    ``reader``: ``module:function`` that reads it; empty for the reader of its suffix.
 
     Raises:
         ExtractionError: The file is broken, encrypted, or over a limit.
     """
-    answer = read_in_worker(path, "office", limits, REPAIR, reader=reader)
+    readers = added_readers(suffix_of(path))
+    with suppress(ConfigError):  # the worker reports it
+        use_versions({reader: reader.version() for reader in readers.values()})
+    sent = {suffix: asdict(reader) for suffix, reader in readers.items()}
+    answer = read_in_worker(path, "office", limits, REPAIR, readers=sent)
     text: str = answer["text"]
     metadata = describe({**answer["info"], "Subject": ""})
     warnings = list(answer["warnings"])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import strsignal
@@ -21,10 +22,18 @@ from ragistry.errors import ExtractionError
 from ragistry.readers.extracted import ExtractLimits
 
 _idle: deque[subprocess.Popen[bytes]] = deque()
+_versions: dict[Hashable, str] = {}
 
 
 class WorkerDiedError(Exception):
     """The worker ended while it read a file, or did not start; the message says how."""
+
+
+def use_versions(versions: Mapping[Hashable, str]) -> None:
+    """End the idle workers if they may have imported another version of one of these readers."""
+    if any(_versions.get(reader, version) != version for reader, version in versions.items()):
+        close_workers()
+    _versions.update(versions)
 
 
 def read_in_worker(path: str, engine: str, limits: ExtractLimits, repair: str, **more: Any) -> dict[str, Any]:

@@ -117,6 +117,7 @@ def _limit_memory(size: int) -> None:
 
 def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     from ragistry.readers.by_format import pages_as_document, read_document
+    from ragistry.readers.formats import AddedReader
 
     def read_pdf(attached: bytes) -> ReadDocument:
         found = pdf_reader.read(attached, "pypdfium2", request)
@@ -125,7 +126,8 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
             pages[page - 1] = "\n\n".join(filter(None, (pages[page - 1], note)))
         return pages_as_document(pages, found["info"])
 
-    return answer_of(read_document(data, request["path"], read_pdf, request["reader"]))
+    added = {suffix: AddedReader(**reader) for suffix, reader in request["readers"].items()}
+    return answer_of(read_document(data, request["path"], read_pdf, added))
 
 
 def _read_tex(data: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import IO, BinaryIO
 
 from ragistry.readers.encoding import BOMS, UndecodableError, decode
-from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
+from ragistry.readers.formats import UNREAD_FORMATS, configured_readers, is_readable, suffix_of
 
 SAMPLE = 16_384
 """Number of bytes of a file that decide, most of them at its start."""
@@ -87,7 +87,7 @@ def _is_utf16(sample: bytes) -> bool:
 def is_document(name: str) -> bool:
     """Return whether the suffix of a file tells that it is read, whatever its content."""
     suffix = suffix_of(name)
-    return suffix not in CHECKED_EXTS and is_readable(suffix)
+    return suffix in configured_readers() or (suffix not in CHECKED_EXTS and is_readable(suffix))
 
 
 def is_media(name: str) -> bool:

@@ -14,7 +14,7 @@ from tests.readers.outlook_files import compound_file, outlook_folder
 
 
 def read(data: bytes, suffix: str = ".eml") -> ReadDocument:
-    return read_document(data, f"mail{suffix}", lambda _: ReadDocument())
+    return read_document(data, f"mail{suffix}", lambda _: ReadDocument(), {})
 
 
 def text_of(document: ReadDocument, part: str = "") -> str:

@@ -12,13 +12,13 @@ from zipfile import ZipFile
 import pytest
 
 from ragistry.readers.blocks import ReadDocument
-from ragistry.readers.by_format import MARKUP, READERS, read_document
+from ragistry.readers.by_format import MARKUP, MODULES, read_document
 from ragistry.readers.extract import extract
 
 
 def read(text: str | bytes, suffix: str) -> tuple[ReadDocument, str]:
     data = text.encode() if isinstance(text, str) else text
-    document = read_document(data, f"x{suffix}", lambda _: ReadDocument())
+    document = read_document(data, f"x{suffix}", lambda _: ReadDocument(), {})
     return document, "\n\n".join(block.text for block in document.blocks)
 
 
@@ -223,7 +223,7 @@ def test_text_whose_markup_cannot_be_read_is_plain_text(
     def fail(data: bytes, suffix: str) -> ReadDocument:
         raise error
 
-    monkeypatch.setattr(f"ragistry.readers.{READERS[suffix]}.read", fail)
+    monkeypatch.setattr(f"ragistry.readers.{MODULES[suffix]}.read", fail)
     document, text = read("Zebra |br| <b>x</b>", suffix)
     assert text == "Zebra |br| <b>x</b>"
     [warning] = document.warnings

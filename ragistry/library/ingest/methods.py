@@ -12,6 +12,7 @@ from ragistry.library.ingest.source import SourceBytes, SourceText
 from ragistry.library.ingest.source_metadata import MetadataArgument
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.formats import AddedReader, with_readers
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 
 if TYPE_CHECKING:  # ingest methods import these modules when they are called
@@ -93,6 +94,10 @@ class IngestMethods(ABC):
     @abstractmethod
     def _limits(self) -> ExtractLimits:
         """Return the limits of web pages."""
+
+    def _readers(self) -> Mapping[str, AddedReader]:
+        """Return the readers of the configuration, by suffix; a server may have some that a client does not know."""
+        return {}
 
     def ingest_file(
         self,
@@ -258,19 +263,20 @@ class IngestMethods(ABC):
             raise ConfigError(
                 f"engine must be an engine, such as RayEngine(), got {engine!r}; leave it out for this process"
             )
-        plan = plan_ingest(
-            [paths] if isinstance(paths, str | Path | SourceBytes) else paths,
-            collection,
-            lambda folder: self._stored_below(folder, collection),
-            limits=self._limits(),
-            prune=prune,
-            follow_links=follow_links,
-            all_text=all_text,
-            replace=replace,
-            allow_private=allow_private,
-            changed=changed,
-            metadata=metadata,
-        )
+        with with_readers(self._readers()):
+            plan = plan_ingest(
+                [paths] if isinstance(paths, str | Path | SourceBytes) else paths,
+                collection,
+                lambda folder: self._stored_below(folder, collection),
+                limits=self._limits(),
+                prune=prune,
+                follow_links=follow_links,
+                all_text=all_text,
+                replace=replace,
+                allow_private=allow_private,
+                changed=changed,
+                metadata=metadata,
+            )
         observer = observer or ProgressObserver(progress)
         observer.planned(plan.report)
         return self.carry_out(plan, observer=observer, engine=engine)

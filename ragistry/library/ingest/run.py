@@ -409,7 +409,7 @@ def _is_read_again(source: IngestSource, reading: ReadOptions, read: ReadResult,
     """Return whether a source differs from the stored one only in the version of the readers."""
     if read.content == info.source_hash:
         return False
-    earlier = (replace(reading, readers=version) for version in range(1, reading.readers))
+    earlier = (replace(reading, version=version) for version in range(1, reading.version))
     return any(source.metadata.combined(source.content_hash(one)) == info.source_hash for one in earlier)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source_metadata import NO_METADATA, SourceMetadata
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.readers.formats import added_reader, suffix_of
+from ragistry.readers.formats import AddedReader, added_readers, suffix_of, with_readers
 from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Chunk
 from ragistry.utils.urls import url_name
@@ -30,7 +30,7 @@ UNCHUNKED = 0.01
 """Fraction of a text that may be in no chunk without a warning."""
 
 
-READERS = 2
+READER_VERSION = 2
 """Version of the readers. Raise it when they read a file otherwise: the next ingest then reads every file again."""
 
 
@@ -47,7 +47,8 @@ class ReadOptions:
         headings: Whether searches of a chunk include its title and headings (`chunking.breadcrumb`).
         language: Language of the texts; ``auto`` detects it for each source.
         ocr: Language for OCR of PDF pages; empty to disable OCR.
-        readers: Version of the readers.
+        version: Version of the readers.
+        readers: Readers of the configuration, by suffix.
     """
 
     chunk_size: int
@@ -58,16 +59,21 @@ class ReadOptions:
     headings: bool = True
     language: str = "english"
     ocr: str = ""
-    readers: int = READERS
+    version: int = READER_VERSION
+    readers: Mapping[str, AddedReader] = field(default_factory=dict)
 
     def extract(self, path: str) -> Extracted:
         """Extract the text of a file. Raises `SourceError`."""
         from ragistry.readers.extract import extract  # imports every reader
 
-        return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
+        with with_readers(self.readers):
+            return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
     def signature(self, name: str = "") -> bytes:
-        """Return the settings that affect the chunks of a file with this name."""
+        """Return the settings that affect the chunks of a file with this name.
+
+        Raises `ConfigError` if its reader does not exist.
+        """
         parts: list[object] = [
             self.chunk_size,
             self.chunk_overlap,
@@ -78,10 +84,10 @@ class ReadOptions:
         ]
         if self.ocr and name.lower().endswith(".pdf"):
             parts.append(f"ocr {self.ocr}")
-        if name and self.readers > 1:
-            parts.append(f"readers {self.readers}")
-        if reader := added_reader(suffix_of(name)):
-            parts.append(f"reader {reader}")
+        if name and self.version > 1:
+            parts.append(f"readers {self.version}")
+        with with_readers(self.readers):
+            parts += [f"reader {reader.version()}" for reader in added_readers(suffix_of(name)).values()]
         return "/".join(map(str, parts)).encode()
 
 
