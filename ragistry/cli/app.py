@@ -35,6 +35,10 @@ COMMANDS = {
         "Search the library and print the results: title, place, and the best lines of each passage.",
     ),
     "ask": ("ask:ask", "Answer a question from the documents, and cite the passages of each sentence."),
+    "why": (
+        "why:why",
+        "Explain why a search does not return a source: the stage that lost it, and what would return it.",
+    ),
     "route": (
         "route:route",
         "Print which collections a query would be routed to, with every score and the rule that decided.",

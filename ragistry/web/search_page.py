@@ -13,6 +13,7 @@ from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.server.jobs import SavedJob
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.types import SearchRequest
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
@@ -25,6 +26,7 @@ from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, Headings, SearchForm, SearchQuery
 from ragistry.web.upload_widget import drop_zone, job_list
+from ragistry.web.why_panel import why_panel
 from ragistry.workspace import Workspace
 
 PROPOSED = "My documents"
@@ -150,6 +152,7 @@ class SearchPage:
         self._answers.clear()
         with self._answers:
             side_by_side(found, self._reader.open)
+            why_panel(self._state, lambda: _request(self._state.workspace, question, found[0].technique))
         for document in passages:
             if document.id == passage:
                 await self._reader.open(document)
@@ -186,14 +189,16 @@ def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResu
 
 
 def _results(workspace: Workspace, question: SearchQuery, technique: str) -> TechniqueResults:
-    limits = (
-        [workspace.library.scope.current_names().condition_for(*question.collections)] if question.collections else []
-    )
-    limits += [where] if (where := filters_where(question.filters)) else []
+    return prepare_results(workspace, technique, workspace.run_search(_request(workspace, question, technique)))
 
-    where = {"$and": limits} if limits else None
-    result = workspace.run_search(question.request(technique, where))
-    return prepare_results(workspace, technique, result)
+
+def _request(workspace: Workspace, question: SearchQuery, technique: str) -> SearchRequest:
+    collections, limits = question.collections, []
+    if len(collections) > 1:
+        limits.append(workspace.library.scope.current_names().condition_for(*collections))
+    limits += [where] if (where := filters_where(question.filters)) else []
+    request = question.request(technique, {"$and": limits} if limits else None)
+    return replace(request, collection=collections[0]) if len(collections) == 1 else request
 
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:

@@ -171,13 +171,11 @@ def test_error_stands_above_the_results_before_until_the_next_search(
     page: Page, other: Workspace, collection: Callable[..., str]
 ) -> None:
     collection("passing")
-    page.goto("/?q=restore+a+backup&k=3")
+    page.goto("/?q=restore+a+backup&k=3&collection=handbook,passing")
     heading = page.get_by_role("heading", name=re.compile(r"^\d passages in \d sources?$"))
     expect(heading).to_be_visible()
-    page.get_by_label("Collections (all)").click()
     other.library.delete_collection("passing")
-    page.get_by_role("option", name="passing").click()
-    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Search").click()
     error = complaint(page, "'passing'")
     expect(error).to_be_in_viewport()
     expect(heading).to_be_visible()
@@ -189,6 +187,27 @@ def test_error_stands_above_the_results_before_until_the_next_search(
     page.get_by_label("Collections (all)").click()
     page.get_by_role("option", name="passing").click()
     expect(error).to_have_count(0)
+
+
+def test_missing_source_is_explained(page: Page, other: Workspace, collection: Callable[..., str]) -> None:
+    name = collection("missing")
+    other.library.ingest_text("The red valve must be closed at noon.", "valve.txt", name)
+    page.goto("/?q=restore+a+backup&collection=handbook&technique=bm25&k=3")
+    page.get_by_text("Missing a source?").click()
+    field, status = page.get_by_label("Source, or source:page"), page.locator(".rg-missing").get_by_role("status")
+    for source, message in (
+        ("valve.txt", "filtered: "),
+        ("nothing.txt", "not ingested: "),
+        ("valve.txt:99", "has no place '99'"),
+        ("", "the expected source is empty"),
+    ):
+        field.fill(source)
+        page.get_by_role("button", name="Explain").click()
+        expect(status).to_contain_text(message)
+        if source == "valve.txt":
+            expect(page.locator(".rg-missing")).to_contain_text("To find it: ")
+            shoot(page, "why")
+            check_accessibility(page)
 
 
 def test_enter_searches_and_asking_has_its_own_key(page: Page) -> None:

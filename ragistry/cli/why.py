@@ -1,0 +1,66 @@
+"""``ragistry why``: explain why a search does not return a passage."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, with_request
+from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.tables import print_table
+from ragistry.types import SearchRequest
+
+if TYPE_CHECKING:
+    from ragistry.library.why import Explanation
+
+EXIT_CODES = {"found": 0, "not ingested": 1}
+EXPLAINED = 3
+
+
+@with_request
+def why(
+    request: SearchRequest,
+    expect: Annotated[
+        str,
+        typer.Option("--expect", metavar="SOURCE[:PLACE]", help="Source to find, with a page, line, sheet or heading."),
+    ],
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Explain why a search does not return a source: the stage that lost it, and what would return it.
+
+    Exit code 0: the search returns it; 3: it does not, and the output says why; 1: it was not ingested.
+    """
+    from ragistry.library.why import explain
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace, existing=True) as opened:
+        found = explain(opened.library, request, expect)
+    print_json(asdict(found)) if as_json else _print(found)
+    if code := EXIT_CODES.get(found.cause, EXPLAINED):
+        raise typer.Exit(code)
+
+
+def _print(found: Explanation) -> None:
+    out = console()
+    out.print(found.message)
+    if found.ranks:
+        out.print()
+        rows = [(one.technique, *_rank_and_score(one.rank, one.score), str(one.results)) for one in found.ranks]
+        print_table({"technique": "name", "rank": "number", "score": "number", "results": "number"}, rows)
+    if found.remedies:
+        out.print()
+        for remedy in found.remedies:
+            out.print(f"to find it: {remedy}")
+    if found.cost:
+        out.print(f"the technique asks a model, so it ran once: {found.cost}")
+    for reason in found.degraded:
+        error_line(reason, label="degraded")
+
+
+def _rank_and_score(rank: int | None, score: float | None) -> tuple[str, str]:
+    return "" if rank is None else str(rank), "" if score is None else f"{score:.4g}"
