@@ -53,7 +53,7 @@ class Style(NamedTuple):
     name: StyleName
 
 
-class Block(NamedTuple):
+class PassageBlock(NamedTuple):
     """One block of a passage.
 
     Attributes:
@@ -79,7 +79,7 @@ class Block(NamedTuple):
         return line + self.text.count("\n", start, offset) if self.lines else -1
 
 
-def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
+def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[PassageBlock]:
     """Split a passage into blocks without invisible characters; the file name tells whether it is Markdown."""
     text = visible(text)
     name = str(metadata.get("source_file") or metadata.get("file_path") or metadata.get("source") or "")
@@ -88,11 +88,11 @@ def blocks_of(text: str, metadata: Mapping[str, Any]) -> list[Block]:
     return list(_of_lines(text))  # also for Markdown without visible text, such as link definitions
 
 
-def line_of(text: str) -> Block:
+def line_of(text: str) -> PassageBlock:
     """Parse one line of Markdown, without invisible characters; HTML tags are plain text."""
     [token] = _parser(html=False).parseInline(visible(text))
     text, styles, _ = _inline(token)
-    return Block("paragraph", text, styles)
+    return PassageBlock("paragraph", text, styles)
 
 
 # Markdown
@@ -105,10 +105,10 @@ def _parser(*, html: bool = True) -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"])
 
 
-def _of_markdown(text: str) -> Iterator[Block]:
+def _of_markdown(text: str) -> Iterator[PassageBlock]:
     counters: list[int | None] = []  # of each open list: the next number, or None for bullets
     marker, kind, level, quotes = "", "", 0, 0
-    cells: list[Block] | None = None
+    cells: list[PassageBlock] | None = None
     row = 0
     text = _SHORTCODE.sub(lambda mark: "\n" * mark[0].count("\n"), text)
     added = 0  # lines before those of the passage
@@ -146,12 +146,12 @@ def _of_markdown(text: str) -> Iterator[Block]:
             case "fence" | "code_block":
                 if token.content.strip():
                     first = line + (token.type == "fence")
-                    yield Block("code", token.content.rstrip(), depth=len(counters), lines=((0, first),))
+                    yield PassageBlock("code", token.content.rstrip(), depth=len(counters), lines=((0, first),))
             case "html_block":
                 plain = unescape(_TAG.sub(lambda tag: " " + "\n" * tag[0].count("\n"), token.content))
                 words, starts = _in_one_line(plain.split("\n"))
                 if words:
-                    yield Block("paragraph", words, lines=_from(line, starts))
+                    yield PassageBlock("paragraph", words, lines=_from(line, starts))
             case "inline":
                 words, styles, starts = _inline(token)
                 if quotes and (note := _ADMONITION.match(words)):
@@ -160,15 +160,15 @@ def _of_markdown(text: str) -> Iterator[Block]:
                     words, styles = name + words[note.end() :], ()
                 lines = _from(line, starts)
                 if cells is not None:
-                    cells.append(Block("row", words, styles))
+                    cells.append(PassageBlock("row", words, styles))
                 elif words:
                     if kind == "heading":
-                        yield Block("heading", words, styles, level, lines=lines)
+                        yield PassageBlock("heading", words, styles, level, lines=lines)
                     elif counters:
-                        yield Block("item", words, styles, len(counters) - 1, marker, lines)
+                        yield PassageBlock("item", words, styles, len(counters) - 1, marker, lines)
                         marker = ""
                     else:
-                        yield Block("quote" if quotes else "paragraph", words, styles, lines=lines)
+                        yield PassageBlock("quote" if quotes else "paragraph", words, styles, lines=lines)
 
 
 def _from(first: int, starts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -224,29 +224,29 @@ def _find(words: str, source: str, at: int) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-def _row(cells: Sequence[Block]) -> Block:
+def _row(cells: Sequence[PassageBlock]) -> PassageBlock:
     text, styles = "", []
     for number, cell in enumerate(cells):
         text += BETWEEN_CELLS if number else ""
         styles += [Style(len(text) + start, len(text) + end, name) for start, end, name in cell.styles]
         text += cell.text
-    return Block("row", text, tuple(styles))
+    return PassageBlock("row", text, tuple(styles))
 
 
 # Lines of PDFs and plain texts
 
 
-def _of_lines(text: str) -> Iterator[Block]:
+def _of_lines(text: str) -> Iterator[PassageBlock]:
     for paragraph in _PARAGRAPH.finditer(text):
         lines = paragraph[0].split("\n")
         first = text.count("\n", 0, paragraph.start())
         if len(lines) > 1 and sum(bool(_CODE_LINE.match(line)) for line in lines) > len(lines) / 2:
-            yield Block("code", paragraph[0].rstrip(), lines=((0, first),))
+            yield PassageBlock("code", paragraph[0].rstrip(), lines=((0, first),))
         else:
             yield from _reflowed([(number, " ".join(line.split())) for number, line in enumerate(lines, first)])
 
 
-def _reflowed(lines: Sequence[tuple[int, str]]) -> Iterator[Block]:
+def _reflowed(lines: Sequence[tuple[int, str]]) -> Iterator[PassageBlock]:
     """Join numbered lines to paragraphs and list items, each in one line."""
     longest = max(len(line) for _, line in lines)
     text, marker, before = "", "", ""
@@ -268,7 +268,7 @@ def _reflowed(lines: Sequence[tuple[int, str]]) -> Iterator[Block]:
         yield _paragraph(text, marker, starts)
 
 
-def _paragraph(text: str, marker: str, starts: Sequence[tuple[int, int]]) -> Block:
+def _paragraph(text: str, marker: str, starts: Sequence[tuple[int, int]]) -> PassageBlock:
     if not marker:
-        return Block("paragraph", text, lines=tuple(starts))
-    return Block("item", text, marker=marker if marker[-1] in ".)" else BULLET, lines=tuple(starts))
+        return PassageBlock("paragraph", text, lines=tuple(starts))
+    return PassageBlock("item", text, marker=marker if marker[-1] in ".)" else BULLET, lines=tuple(starts))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ragistry.presentation.answering import answering_line, best_window, sentence_spans, weights_of
-from ragistry.presentation.blocks import HEADER_ROW, Block, Style
+from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, Style
 from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
@@ -27,7 +27,7 @@ class Excerpt(NamedTuple):
         place: Place of the line that answers, see `answering_line`; empty if it was not asked for.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[PassageBlock, ...]
     before: bool
     after: bool
     place: Mapping[str, Any] = MappingProxyType({})
@@ -50,13 +50,13 @@ def excerpt_of(document: Document, query: str, language: str, room: int | None) 
     """Select the part of a passage that contains the line that answers; see `answering_line` and `excerpt`."""
     found = answering_line(document, query, language)
     own = chunk_language(document.metadata, language)
-    blocks: Sequence[Block] = body_of(document)
+    blocks: Sequence[PassageBlock] = body_of(document)
     if room is not None:
         blocks = _with_content(blocks, document.content)
     return excerpt(blocks, query, own, room, line=found.number)._replace(place=found.place)
 
 
-def _with_content(blocks: Sequence[Block], text: str) -> Sequence[Block]:
+def _with_content(blocks: Sequence[PassageBlock], text: str) -> Sequence[PassageBlock]:
     """Return the blocks without navigation and borders at their ends, or all if there is nothing else."""
     empty = navigation_lines(text.splitlines())
     kept = []
@@ -73,12 +73,12 @@ def _with_content(blocks: Sequence[Block], text: str) -> Sequence[Block]:
     return kept if any(block.kind != "heading" for block in kept) else blocks
 
 
-def _is_empty(block: Block, empty: Collection[int]) -> bool:
+def _is_empty(block: PassageBlock, empty: Collection[int]) -> bool:
     return not has_words(block.text) or bool(block.lines and all(line in empty for _, line in block.lines))
 
 
 def excerpt(
-    blocks: Sequence[Block],
+    blocks: Sequence[PassageBlock],
     query: str,
     language: str,
     room: int | None,
@@ -119,7 +119,7 @@ def excerpt(
     return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
 
 
-def _introduces(blocks: Sequence[Block], unit: _Unit) -> bool:
+def _introduces(blocks: Sequence[PassageBlock], unit: _Unit) -> bool:
     return blocks[unit.block].text[unit.start : unit.end].rstrip(" *_`").endswith((":", "\uff1a"))
 
 
@@ -138,7 +138,7 @@ def excerpt_line(part: Excerpt) -> str:
     return f"{'… ' if part.before else ''}{words}{' …' if part.after else ''}"
 
 
-def _with_line(blocks: Sequence[Block], units: Sequence[_Unit], line: int) -> tuple[int, int] | None:
+def _with_line(blocks: Sequence[PassageBlock], units: Sequence[_Unit], line: int) -> tuple[int, int] | None:
     """Return the units ``[first, last)`` with text of a line of the passage, or the next one with later text."""
     ends = [blocks[unit.block].line_at(unit.end - 1) for unit in units]
     first = next((number for number, end in enumerate(ends) if end >= line), None)
@@ -148,12 +148,12 @@ def _with_line(blocks: Sequence[Block], units: Sequence[_Unit], line: int) -> tu
     return first, first + max(1, sum(1 for _ in takewhile(lambda start: 0 <= start <= line, starts)))
 
 
-def _units(number: int, block: Block, found: Sequence[Match]) -> Iterator[_Unit]:
+def _units(number: int, block: PassageBlock, found: Sequence[Match]) -> Iterator[_Unit]:
     for start, end in _pieces(block):
         yield _Unit(number, start, end, tuple(one for one in found if start <= one.start < end))
 
 
-def _pieces(block: Block) -> Iterator[tuple[int, int]]:
+def _pieces(block: PassageBlock) -> Iterator[tuple[int, int]]:
     """Yield the lines of code, or the sentences of other text."""
     text, start = block.text, 0
     if block.kind == "code":
@@ -165,9 +165,13 @@ def _pieces(block: Block) -> Iterator[tuple[int, int]]:
 
 
 def _cut(
-    blocks: Sequence[Block], found: Sequence[list[Match]], window: Sequence[_Unit], room: int, rest: tuple[bool, bool]
+    blocks: Sequence[PassageBlock],
+    found: Sequence[list[Match]],
+    window: Sequence[_Unit],
+    room: int,
+    rest: tuple[bool, bool],
 ) -> Excerpt:
-    parts: list[Block] = []
+    parts: list[PassageBlock] = []
     before, after = rest
     for number in sorted({unit.block for unit in window}):
         own = [unit for unit in window if unit.block == number]
@@ -199,7 +203,7 @@ def _word_end(text: str, at: int) -> int:
     return blank if blank > 0 else at
 
 
-def _part(block: Block, start: int, end: int) -> Block:
+def _part(block: PassageBlock, start: int, end: int) -> PassageBlock:
     text = block.text[start:end]
     text, cut = text.rstrip(), len(text) - len(text.lstrip()) if block.kind != "code" else 0
     inside = [
@@ -214,6 +218,6 @@ def _part(block: Block, start: int, end: int) -> Block:
     return block._replace(text=text[cut:], styles=styles, marker=block.marker if start == 0 else "", lines=lines)
 
 
-def _marked(block: Block, found: list[Match]) -> Block:
+def _marked(block: PassageBlock, found: list[Match]) -> PassageBlock:
     spans = phrases(block.text, found)
     return block._replace(styles=(*block.styles, *(Style(start, end, "match") for start, end in spans)))

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from ragistry.chunking.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
-from ragistry.presentation.blocks import HEADER_ROW, Block, blocks_of
+from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, blocks_of
 from ragistry.types import Document, is_outside
 from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.wording import numbered
@@ -86,7 +86,7 @@ def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
     return " · ".join(filter(None, (" > ".join(headings), *parts, number, line)))
 
 
-def body_of(document: Document) -> list[Block]:
+def body_of(document: Document) -> list[PassageBlock]:
     """Return the blocks of a passage without the headings that `title_of` and `spot_of` contain.
 
     A passage that continues a table begins with the header row of the table, and a sentence that the end of a page cuts
@@ -98,7 +98,7 @@ def body_of(document: Document) -> list[Block]:
     head = blocks_of(header, document.metadata)[:1] if isinstance(header, str) else []
     body = [block for block in blocks if block.kind != "heading" or block.text not in known] or blocks
     before, after = (
-        [Block("paragraph", visible(part))] if part else []
+        [PassageBlock("paragraph", visible(part))] if part else []
         for part in (sentence_before(document), sentence_after(document))
     )
     return [*(block._replace(kind="row", depth=HEADER_ROW) for block in head), *before, *body, *after]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise, takewhile
 
-from ragistry.presentation.blocks import BETWEEN_CELLS, Block, Style, line_of
+from ragistry.presentation.blocks import BETWEEN_CELLS, PassageBlock, Style, line_of
 from ragistry.presentation.excerpts import Excerpt
 
 TAGS = {"strong": "strong", "emphasis": "em", "code": "code", "match": "mark"}
@@ -32,7 +32,7 @@ def line_html(text: str) -> str:
     return _styled(line.text, line.styles)
 
 
-def _block(block: Block, before: bool, after: bool) -> str:
+def _block(block: PassageBlock, before: bool, after: bool) -> str:
     words = (f"{CUT} " if before else "") + _styled(block.text, block.styles) + (f" {CUT}" if after else "")
     match block.kind:
         case "heading":

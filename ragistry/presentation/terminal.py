@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragistry.presentation.blocks import Block
+from ragistry.presentation.blocks import PassageBlock
 from ragistry.presentation.cards import Card, names_of
 from ragistry.presentation.hits import collection_of, folded_copies, score_of, source_of, spot_of, title_of
 
@@ -68,7 +68,7 @@ def print_card(console: Console, number: int | None, card: Card, more: str = "",
         _wrapped(console, Text(similar, "dim italic"), "   ", "   ")
 
 
-def _print_block(console: Console, block: Block, cut_before: bool, cut_after: bool) -> None:
+def _print_block(console: Console, block: PassageBlock, cut_before: bool, cut_after: bool) -> None:
     from rich.text import Text
 
     text = Text(block.text)

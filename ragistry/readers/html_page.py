@@ -84,7 +84,7 @@ def to_markdown(page: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """The Markdown of a page, what its head says, the number of words that it hides, and a warning."""
 
     text: str
@@ -93,7 +93,7 @@ class Page:
     warning: str = ""
 
 
-def read_page(page: str) -> Page:
+def read_page(page: str) -> WebPage:
     """Convert a page to Markdown; one that is nested too deeply to its text without markup."""
     reader = _PageReader()
     parser = etree.HTMLParser(target=reader, encoding="utf-8", recover=True, huge_tree=True)
@@ -107,12 +107,12 @@ def read_page(page: str) -> Page:
         warning = (
             f"more than {DEEPEST:,} of its elements are open at once, so its text was read without headings and tables"
         )
-        return Page(unescape(_MARKUP.sub(" ", page)), warning=warning)
+        return WebPage(unescape(_MARKUP.sub(" ", page)), warning=warning)
     reader.flush()
     hidden = words_of(" ".join(reader.hidden_text)).total()
     title = " ".join("".join(reader.title).split())
     info = {"Title": title, **reader.info} if title else reader.info
-    return Page(_joined(reader.blocks), info, {"hidden elements": hidden} if hidden else {})
+    return WebPage(_joined(reader.blocks), info, {"hidden elements": hidden} if hidden else {})
 
 
 class _TooDeepError(Exception):

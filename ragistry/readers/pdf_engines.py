@@ -32,7 +32,7 @@ class Spot(NamedTuple):
     height: float
 
 
-class Page(NamedTuple):
+class PdfPage(NamedTuple):
     """What an engine reads on a page.
 
     Attributes:
@@ -55,7 +55,7 @@ class Pdf(NamedTuple):
 
     pages: int
     info: dict[str, str]
-    read: Callable[[int], Page]
+    read: Callable[[int], PdfPage]
     label: Callable[[int], str]
 
 
@@ -77,7 +77,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
 
     left = MOST_ANNOTATIONS
 
-    def read(index: int) -> Page:
+    def read(index: int) -> PdfPage:
         nonlocal left
         page = document[index]
         try:
@@ -92,7 +92,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 annotations, looked_at, listed = annotations_of(page, textpage, left)
                 left -= looked_at
                 title = "" if index else title_on_page(text, page, textpage, at)
-                return Page(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
+                return PdfPage(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
             finally:
                 textpage.close()
         finally:
@@ -284,7 +284,7 @@ def open_with_pypdf(data: bytes) -> Pdf:
             labels.extend(reader.page_labels)
         return labels[index]
 
-    return Pdf(pages, info, lambda index: Page(_text_of_pypdf(reader.pages[index]), {}, []), label)
+    return Pdf(pages, info, lambda index: PdfPage(_text_of_pypdf(reader.pages[index]), {}, []), label)
 
 
 _LIGATURE_NAME = re.compile("/(f(?:_[fil])+)(?![^\\W\\d_]*_)")

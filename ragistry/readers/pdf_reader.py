@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ragistry.readers.blocks import UnreadableFileError, longest_text, words_of
-from ragistry.readers.pdf_engines import ENGINES, Page, Pdf, inspect_pages, rejoin
+from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, inspect_pages, rejoin
 from ragistry.readers.pdf_forms import Field, lines_of, read_fields
 from ragistry.readers.pdf_glyphs import MISSING, restore
 from ragistry.readers.pdf_pages import clean, without_running_heads
@@ -89,14 +89,14 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pages(pdf: Pdf, most: int, size: int) -> tuple[list[Page], list[int], int]:
+def _pages(pdf: Pdf, most: int, size: int) -> tuple[list[PdfPage], list[int], int]:
     """Return the pages, those of them that are unreadable, and the number of characters that fonts do not map."""
     pages, unreadable, characters, unmapped = [], [], 0, 0
     for index in range(pdf.pages):
         page = _page(pdf, index)
         if page is None:
             unreadable.append(index + 1)
-            page = Page("", {}, [])
+            page = PdfPage("", {}, [])
         characters += len(page.text)
         _check_characters(characters, most)
         if characters > longest_text(size):
@@ -114,7 +114,7 @@ def _check_characters(characters: int, most: int) -> None:
         raise UnreadableFileError(f"has more than {most:,} characters, the limit; split it or raise limits.characters")
 
 
-def _page(pdf: Pdf, index: int) -> Page | None:
+def _page(pdf: Pdf, index: int) -> PdfPage | None:
     try:
         return pdf.read(index)
     except MemoryError:
@@ -123,7 +123,7 @@ def _page(pdf: Pdf, index: int) -> Page | None:
         return None
 
 
-def _annotated(data: bytes, pages: Sequence[Page], pdf: Pdf) -> tuple[list[Page], Pdf]:
+def _annotated(data: bytes, pages: Sequence[PdfPage], pdf: Pdf) -> tuple[list[PdfPage], Pdf]:
     """Return the pages of pypdf with pdfium's annotations and title, and the source of the page labels."""
     try:
         other = ENGINES["pypdfium2"](data)
@@ -193,7 +193,7 @@ def _at_most(seconds: float) -> Iterator[float]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _notes(data: bytes, pages: Sequence[Page], seconds: float) -> tuple[list[tuple[int, str]], dict[str, int]]:
+def _notes(data: bytes, pages: Sequence[PdfPage], seconds: float) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """Return the form fields and annotations of each page with some, and the number of unread ones by kind."""
     widgets = {
         number: needed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.presentation import Block, blocks_of
+from ragistry.presentation import PassageBlock, blocks_of
 
 MARKDOWN = """\
 ## Install `tool`
@@ -34,7 +34,7 @@ Hidden words.
 """
 
 
-def of_markdown(text: str) -> list[Block]:
+def of_markdown(text: str) -> list[PassageBlock]:
     return blocks_of(text, {"source_file": "guide/page.md"})
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.presentation import Block, Excerpt, blocks_of, excerpt, excerpt_line
+from ragistry.presentation import Excerpt, PassageBlock, blocks_of, excerpt, excerpt_line
 from ragistry.presentation.html import excerpt_html
 
 FILLER = [f"Sentence number {number} says nothing that matters to anyone." for number in range(20)]
 ANSWER = "Pruning the apple trees is done in late winter."
 
 
-def passage(*, at: int = 12) -> list[Block]:
+def passage(*, at: int = 12) -> list[PassageBlock]:
     return blocks_of(" ".join([*FILLER[:at], ANSWER, *FILLER[at:]]), {"source_file": "trees.txt"})
 
 

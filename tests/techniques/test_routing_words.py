@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.techniques.routing.words import PRIOR, SHARE, Languages, Vocabulary, Words, word_shares
+from ragistry.techniques.routing.words import PRIOR, SHARE, Languages, Vocabulary, WordCounts, word_shares
 from ragistry.text.analysis import analyse, query_terms
 
 WORDS = st.sampled_from(["oven", "dough", "brake", "pads", "rose", "soil", "water", "oil"])
@@ -36,7 +36,7 @@ def by_formula(query: str, parts: list[list[str]]) -> list[float]:
 @given(TEXT, PARTS)
 def test_likelihood_is_that_of_the_formula(query, parts):
     vocabulary: Vocabulary = {}
-    found = Languages.of([Words.of(texts, vocabulary) for texts in parts], vocabulary).likelihoods(query)
+    found = Languages.of([WordCounts.of(texts, vocabulary) for texts in parts], vocabulary).likelihoods(query)
     if any(term in vocabulary for term in query_terms(query)):
         assert found == pytest.approx(by_formula(query, parts), abs=1e-4)
     else:
@@ -47,21 +47,23 @@ def test_likelihood_is_that_of_the_formula(query, parts):
 @given(TEXT, PARTS, st.data())
 def test_what_is_left_of_texts_is_as_if_the_others_had_never_been(query, parts, data):
     vocabulary: Vocabulary = {}
-    words = [Words.of(texts, vocabulary) for texts in parts]
+    words = [WordCounts.of(texts, vocabulary) for texts in parts]
     kept = [data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)).filter(any)) for texts in parts]
     left = [each.within(np.array(some)) for each, some in zip(words, kept, strict=True)]
     rest = [
         [text for text, keep in zip(texts, some, strict=True) if keep] for texts, some in zip(parts, kept, strict=True)
     ]
     alone: Vocabulary = {}
-    expected = Languages.of([Words.of(texts, alone) for texts in rest], alone).likelihoods(query)
+    expected = Languages.of([WordCounts.of(texts, alone) for texts in rest], alone).likelihoods(query)
     assert Languages.of(left, vocabulary).likelihoods(query) == pytest.approx(expected, abs=1e-4)
 
 
 def test_word_that_came_later_is_unknown_to_languages_made_before():
     vocabulary: Vocabulary = {}
-    languages = Languages.of([Words.of(["oven dough"], vocabulary), Words.of(["brake pads"], vocabulary)], vocabulary)
-    Words.of(["trowel"], vocabulary)
+    languages = Languages.of(
+        [WordCounts.of(["oven dough"], vocabulary), WordCounts.of(["brake pads"], vocabulary)], vocabulary
+    )
+    WordCounts.of(["trowel"], vocabulary)
     assert languages.likelihoods("trowel") == languages.likelihoods("xylophone") == []
     oven, brake = languages.likelihoods("a trowel and an oven")
     assert oven > brake

@@ -13,7 +13,7 @@ import numpy as np
 from ragistry.errors import EmbeddingMismatchError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore
 from ragistry.techniques.routing.target import Place, Reachable, Sampled, Target
-from ragistry.techniques.routing.words import Vocabulary, Words
+from ragistry.techniques.routing.words import Vocabulary, WordCounts
 from ragistry.trace import degraded
 from ragistry.types import Document, SourceInfo, Where
 from ragistry.utils.fingerprints import check_embedder
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
     metadatas: list[dict[str, Any]]
     vectors: Vectors | None
-    words: Words | None
+    words: WordCounts | None
 
     def within(self, where: Where | None) -> Sample:
         """Select the chunks that meet a condition in its normal form."""
@@ -295,7 +295,7 @@ class Samples:
                 documents = [*first, *(document for document in documents if id(document) not in chosen)]
                 vectors = self.embedder.embed([document.content for document in first])
         vocabulary = self.vocabulary
-        words = None if vocabulary is None else Words.of((document.content for document in documents), vocabulary)
+        words = None if vocabulary is None else WordCounts.of((document.content for document in documents), vocabulary)
         return Sample([document.metadata for document in documents], vectors, words)
 
 

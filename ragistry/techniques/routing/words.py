@@ -27,7 +27,7 @@ Vocabulary = dict[str, int]
 """The number of every word. It is shared by all compared samples, and only grows."""
 
 
-class Words(NamedTuple):
+class WordCounts(NamedTuple):
     """The words of some texts in sequence; ``sizes`` has the number of different words of each text."""
 
     terms: NDArray[np.int32]
@@ -35,7 +35,7 @@ class Words(NamedTuple):
     sizes: NDArray[np.int32]
 
     @classmethod
-    def of(cls, texts: Iterable[str], vocabulary: Vocabulary) -> Words:
+    def of(cls, texts: Iterable[str], vocabulary: Vocabulary) -> WordCounts:
         """Count the words of texts, analysed like those of a query; add new words to the vocabulary."""
         counted = [Counter(analyse(text)) for text in texts]
         terms = [vocabulary.setdefault(term, len(vocabulary)) for counts in counted for term in counts]
@@ -43,10 +43,10 @@ class Words(NamedTuple):
         sizes = np.array([len(each) for each in counted], dtype=np.int32)
         return cls(np.array(terms, dtype=np.int32), counts, sizes)
 
-    def within(self, kept: NDArray[np.bool_]) -> Words:
+    def within(self, kept: NDArray[np.bool_]) -> WordCounts:
         """Select the words of the texts that are kept."""
         rows = np.repeat(kept, self.sizes)
-        return Words(self.terms[rows], self.counts[rows], self.sizes[kept])
+        return WordCounts(self.terms[rows], self.counts[rows], self.sizes[kept])
 
 
 class Languages(NamedTuple):
@@ -70,7 +70,7 @@ class Languages(NamedTuple):
     gains: NDArray[np.float32]
 
     @classmethod
-    def of(cls, parts: Sequence[Words], vocabulary: Vocabulary) -> Languages:
+    def of(cls, parts: Sequence[WordCounts], vocabulary: Vocabulary) -> Languages:
         """Compute the languages of one or more parts, none of which is empty."""
         size, many = len(vocabulary), len(parts)  # read once: another thread may add to the vocabulary
         each = np.concatenate([words.terms.astype(np.int64) * many + part for part, words in enumerate(parts)])
