@@ -11,13 +11,33 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from lxml import etree
-
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.readers.docx_package import (
+    CX,
+    DGM,
+    ID,
+    MC,
+    PPR,
+    RPR,
+    VAL,
+    W14,
+    WP,
+    A,
+    C,
+    Element,
+    R,
+    V,
+    W,
+    WordPackage,
+    is_on,
+    whole_number,
+)  # fmt: skip
+from ragistry.readers.docx_styles import Numbering, Styles, numbering_of
+from ragistry.readers.docx_symbols import PRIVATE_USE, SYMBOLS, symbol
 from ragistry.readers.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
 from ragistry.readers.formulas import M, office_formula
 from ragistry.readers.lost_words import WORD, lost_words, related_parts
-from ragistry.readers.office_package import Package, Relation, picture_text
+from ragistry.readers.office_package import picture_text
 from ragistry.readers.word_processing import (
     FORMULA_EDGE,
     ListLines,
@@ -34,34 +54,14 @@ from ragistry.readers.word_processing import (
 MOST_COLUMNS = 64
 """Word allows 63 columns in a table."""
 
-Element = Any  # lxml has no type hints
-
-# --- Names ---
-
-_OPEN = "http://schemas.openxmlformats.org/"
-W = f"{{{_OPEN}wordprocessingml/2006/main}}"
-A = f"{{{_OPEN}drawingml/2006/main}}"
-C = f"{{{_OPEN}drawingml/2006/chart}}"
-R = f"{{{_OPEN}officeDocument/2006/relationships}}"
-WP = f"{{{_OPEN}drawingml/2006/wordprocessingDrawing}}"
-DGM = f"{{{_OPEN}drawingml/2006/diagram}}"
-MC = f"{{{_OPEN}markup-compatibility/2006}}"
-CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
-W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
-V = "{urn:schemas-microsoft-com:vml}"
-TYPES = f"{{{_OPEN}package/2006/content-types}}"
-
 _P, _R, _T, _TBL, _TR, _TC = (W + name for name in ("p", "r", "t", "tbl", "tr", "tc"))
-_PPR, _RPR, _VAL, _ID = W + "pPr", W + "rPr", W + "val", W + "id"
 _SDT, _SDT_CONTENT, _BOX = W + "sdt", W + "sdtContent", W + "txbxContent"
 _ALTERNATE, _FALLBACK = MC + "AlternateContent", MC + "Fallback"
 _FIELD_MARK, _INSTRUCTION = W + "fldChar", W + "instrText"
 _OMITTED = frozenset(
-    {_PPR, _RPR, _INSTRUCTION, W + "del", W + "moveFrom", W + "delText", W + "delInstrText", W + "sdtPr", W + "sectPr"}
+    {PPR, RPR, _INSTRUCTION, W + "del", W + "moveFrom", W + "delText", W + "delInstrText", W + "sdtPr", W + "sectPr"}
     | {W + name for name in ("sdtEndPr", "tblPr", "tblGrid", "trPr", "tcPr", "tblPrEx", "softHyphen", "ffData")}
 )
-
-# --- Documents ---
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:
@@ -74,7 +74,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     Raises:
         UnreadableFileError: The file is broken, encrypted or not a Word document.
     """
-    package = _Package(data, suffix or ".docx")
+    package = WordPackage(data, suffix or ".docx")
     try:
         reader = _Reader(package)
         reader.read()
@@ -82,295 +82,6 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
     return ReadDocument(reader.blocks, package.info(), lost, [*reader.warnings, *package.warnings(package.embedded())])
-
-
-class _Package(Package):
-    """The parts of a Word document by what they are. Each is parsed once."""
-
-    def __init__(self, data: bytes, suffix: str) -> None:
-        super().__init__(data)
-        self._names = frozenset(self.names)
-        types = self.xml("[Content_Types].xml")
-        self.types: dict[str, str] = {}
-        for override in () if types is None else types.iter(TYPES + "Override"):
-            name = (override.get("PartName") or "").lstrip("/").casefold()
-            self.types[name] = override.get("ContentType") or ""
-        self.document_name = self._document_name(suffix)
-        root = self.xml(self.document_name)
-        if self.document_name in self.damaged:
-            raise UnreadableFileError(f"has broken XML in {self.document_name}; {REPAIR}")
-        if root is None or root.tag != W + "document":
-            raise UnreadableFileError(f"is not a {suffix} document; {REPAIR}")
-        self.document: Element = root
-
-    def _document_name(self, suffix: str) -> str:
-        typed = [name for name, kind in self.types.items() if _MAIN_TYPE.search(kind)]
-        for name in (self.main.casefold(), *typed, "word/document.xml"):
-            if name in self._names:
-                return name
-        raise UnreadableFileError(f"is not a {suffix} document: it has no main part; {REPAIR}")
-
-    def xml(self, name: str) -> Element | None:
-        """Return the root element of a part, or None without one; names of the strict variant are replaced."""
-        key = name.casefold()
-        if key not in self._trees:
-            root = super().xml(key)
-            if root is not None and any("purl.oclc.org/ooxml" in uri for uri in root.nsmap.values()):
-                text = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", etree.tostring(root))
-                self._trees[key] = etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True))
-        return self._trees[key]
-
-    def relations(self, name: str) -> dict[str, Relation]:
-        """Return the relations of a part by their ids, with the names of parts in lower case."""
-        if name not in self._relations:
-            found = super().relations(name)
-            self._relations[name] = {
-                key: one if one.external else one._replace(target=one.target.casefold()) for key, one in found.items()
-            }
-        return self._relations[name]
-
-    def parts(self, kind: str) -> list[str]:
-        """Return the names of the document's parts of a kind, first those to which a relation leads."""
-        names = [*self.related(self.document_name, kind), *self.typed(kind)]
-        return [name for name in dict.fromkeys(names) if name in self._names]
-
-    def typed(self, *kinds: str) -> list[str]:
-        """Return the parts whose content type ends with one of the kinds, such as ``footnotes``."""
-        ends = tuple(f".{kind}+xml" for kind in kinds)
-        return [
-            name
-            for name, kind in self.types.items()
-            if kind.endswith(ends) and name in self._names and "/glossary/" not in name
-        ]
-
-    def embedded(self) -> int:
-        """Return the number of files in the text and its notes; those of charts hold the values of the chart."""
-        texts = self.document_name, *self.typed("header", "footer", "footnotes", "endnotes", "comments")
-        found = [one for name in texts for one in self.relations(name).values() if not one.external]
-        return sum(one.kind in ("package", "oleObject") for one in found)
-
-    def first(self, kind: str) -> Element | None:
-        """Return the root of the first part of a kind."""
-        names = self.parts(kind)
-        return self.xml(names[0]) if names else None
-
-
-_MAIN_TYPE = re.compile(r"word.*(?:main|template).*\+xml$", re.IGNORECASE)
-_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
-
-
-def _is_on(element: Element | None) -> bool:
-    return element is not None and element.get(_VAL, "true") not in ("0", "false", "off")
-
-
-def _number(text: str | None, default: int) -> int:
-    try:
-        return int(text or "")
-    except ValueError:
-        return default
-
-
-# --- Styles and numbers ---
-
-
-class _Style(NamedTuple):
-    level: int
-    """Level of the heading; 0 for other paragraphs."""
-    number: str
-    """Identifier of the numbering, if the style has one."""
-    depth: int
-    hidden: bool
-
-
-_PLAIN = _Style(0, "", -1, False)
-_HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
-
-
-class _Styles:
-    def __init__(self, root: Element | None) -> None:
-        self._found = {} if root is None else {style.get(W + "styleId"): style for style in root.iter(W + "style")}
-        self._known: dict[str, _Style] = {}
-        self.may_hide = root is not None and next(root.iter(W + "vanish"), None) is not None
-        default = f"{W}docDefaults/{W}rPrDefault/{_RPR}/{W}vanish"
-        self.hides = root is not None and _is_on(root.find(default))
-        self.default = next((key for key, style in self._found.items() if _is_default(style)), "")
-
-    def __getitem__(self, name: str) -> _Style:
-        known = self._known.get(name)
-        if known is None:
-            self._known[name] = _PLAIN  # for styles that are based on each other in a circle
-            known = self._known[name] = self._resolve(name)
-        return known
-
-    def _resolve(self, name: str) -> _Style:
-        style = self._found.get(name)
-        if style is None:
-            match = _HEADING.fullmatch(name)  # a generator left the definition out
-            return _PLAIN._replace(level=int(match[1]) if match else 0)
-        above = style.find(W + "basedOn")
-        level, number, depth, hidden = _PLAIN if above is None else self[above.get(_VAL, "")]
-        own = style.find(W + "name")
-        title = "" if own is None else own.get(_VAL, "")
-        properties = style.find(_PPR)
-        outline = None if properties is None else properties.find(W + "outlineLvl")
-        if outline is not None:
-            level = (_number(outline.get(_VAL), 9) + 1) % 10
-        elif match := _HEADING.fullmatch(title):
-            level = int(match[1])
-        elif title.lower() == "title":
-            level = 1
-        numbered = None if properties is None else properties.find(W + "numPr")
-        if numbered is not None:
-            number, depth = _numbered(numbered, number, depth)
-        marked = style.find(f"{_RPR}/{W}vanish")
-        return _Style(level, number, depth, hidden if marked is None else _is_on(marked))
-
-
-def _is_default(style: Element) -> bool:
-    return style.get(W + "type") == "paragraph" and style.get(W + "default") in ("1", "true", "on")
-
-
-def _numbered(properties: Element, number: str, depth: int) -> tuple[str, int]:
-    found, level = properties.find(W + "numId"), properties.find(W + "ilvl")
-    if found is not None:
-        number = found.get(_VAL, "")
-    if level is not None:
-        depth = _number(level.get(_VAL), 0)
-    return number, depth
-
-
-class _Level(NamedTuple):
-    start: int
-    style: str
-    text: str
-    restart: int | None
-    legal: bool
-    paragraph_style: str
-
-
-class _Numbering:
-    """The numbers that Word sets before paragraphs, counted in the order in which they are asked for."""
-
-    def __init__(self, root: Element | None) -> None:
-        self._abstract: dict[str, Element] = {}
-        self._numbers: dict[str, Element] = {}
-        self._linked: dict[str, str] = {}  # a definition inside another one, by a style
-        self._levels: dict[str, tuple[str, dict[int, int], dict[int, _Level]]] = {}
-        self._counters: dict[str, dict[int, int]] = {}
-        self._overridden: set[tuple[str, int]] = set()
-        if root is None:
-            return
-        links: dict[str, str] = {}
-        styles: dict[str, str] = {}
-        for abstract in root.iter(W + "abstractNum"):
-            name = abstract.get(W + "abstractNumId", "")
-            self._abstract[name] = abstract
-            for tag, names in ((W + "numStyleLink", links), (W + "styleLink", styles)):
-                linked = abstract.find(tag)
-                if linked is not None:
-                    names[linked.get(_VAL, "")] = name
-        self._linked = {name: styles[style] for style, name in links.items() if style in styles}
-        self._numbers = {number.get(W + "numId", ""): number for number in root.iter(W + "num")}
-
-    def _levels_of(self, number: str) -> tuple[str, dict[int, int], dict[int, _Level]]:
-        """Return the definition of a numbering, the starts that it changes, and its levels."""
-        if number not in self._levels:
-            element = self._numbers[number]
-            target = element.find(W + "abstractNumId")
-            starts = {}
-            for override in element.iter(W + "lvlOverride"):
-                start = override.find(W + "startOverride")
-                if start is not None:
-                    starts[_number(override.get(W + "ilvl"), 0)] = _number(start.get(_VAL), 1)
-            name = "" if target is None else target.get(_VAL, "")
-            levels = _levels(self._abstract[name]) if name in self._abstract else {}
-            if not levels and (other := self._linked.get(name)) is not None:
-                levels = _levels(self._abstract[other])
-            self._levels[number] = name, starts, {**levels, **_levels(element)}
-        return self._levels[number]
-
-    def depth_of(self, number: str, style: str) -> int:
-        """Return the level of a numbering that is linked to a style."""
-        levels = self._levels_of(number)[2] if number in self._numbers else {}
-        return next((at for at, level in levels.items() if level.paragraph_style == style), 0)
-
-    def label(self, number: str, depth: int) -> str:
-        """Count a paragraph and return its number, ``-`` for a bullet, or an empty text."""
-        if number not in self._numbers:
-            return ""
-        name, starts, levels = self._levels_of(number)
-        level = levels.get(depth)
-        if level is None:
-            return ""
-        counters = self._counters.setdefault(name, {})
-        if depth in starts and (number, depth) not in self._overridden:
-            self._overridden.add((number, depth))
-            counters[depth] = starts[depth]
-        else:
-            counters[depth] = counters[depth] + 1 if depth in counters else level.start
-        for other in [other for other in counters if other > depth]:
-            restart = levels[other].restart if other in levels else None
-            if restart is None or depth < restart:
-                del counters[other]
-        if level.style == "bullet":
-            return "-"
-
-        def shown(match: re.Match[str]) -> str:
-            at = int(match[1]) - 1
-            other = levels.get(at)
-            if other is None:
-                return ""
-            value = counters.setdefault(at, other.start)
-            return format_number(value, "decimal" if level.legal and other.style != "none" else other.style)
-
-        return " ".join(_PLACEHOLDER.sub(shown, level.text).split())
-
-
-_PLACEHOLDER = re.compile(r"%([1-9])")
-
-
-def _levels(parent: Element) -> dict[int, _Level]:
-    found = {}
-    for level in parent.iter(W + "lvl"):
-        values = {
-            name: (item.get(_VAL) if (item := level.find(W + name)) is not None else None)
-            for name in ("start", "lvlText", "lvlRestart", "pStyle")
-        }
-        style = next((item.get(_VAL, "") for item in level.iter(W + "numFmt")), "decimal")
-        restart = None if values["lvlRestart"] is None else _number(values["lvlRestart"], 0)
-        legal = _is_on(level.find(W + "isLgl"))
-        text, paragraph = values["lvlText"] or "", values["pStyle"] or ""
-        start = _number(values["start"], 0)
-        found[_number(level.get(W + "ilvl"), 0)] = _Level(start, style, text, restart, legal, paragraph)
-    return found
-
-
-# --- Symbols ---
-
-_GREEK = " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"  # noqa: RUF001
-_SIGNS = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…|—↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪ 〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"  # noqa: RUF001
-_SYMBOLS: dict[str, dict[int, str]] = {
-    "symbol": dict(enumerate(_GREEK, 0x20)) | dict(enumerate(_SIGNS, 0xA0)),
-    "wingdings": dict(
-        zip(
-            b"\x28\x2a\x46\x4a\x4c\x6c\x6e\x6f\x71\x76\x78\x9f\xa7\xa8\xd8\xdf\xe0\xe1\xe2\xe8\xef\xf0\xfb\xfc\xfd\xfe",
-            "☎✉☞☺☹●■☐❑❖☒•▪☐➢←→↑↓➔⇦⇨✘✔☒☑",
-            strict=True,
-        )
-    ),
-    "wingdings 2": dict(zip(b"\x4f\x50\x51\x52\x53\x54\xa3", "✘✔☒☑☒☒☐", strict=True)),
-    "wingdings 3": {},
-    "webdings": {},
-}
-_PRIVATE = re.compile("[\uf020-\uf0ff]")
-
-
-def symbol(font: str, code: int) -> str | None:
-    """Return the character of a symbol font; an empty text for an unknown pictogram, None for an unknown font."""
-    table = _SYMBOLS.get(font.lower())
-    if table is not None:
-        return table.get(code & 0xFF, "")
-    return chr(code) if 0x20 <= code < 0xD800 or 0xF900 <= code < 0xFFFE else None
 
 
 # --- The text ---
@@ -402,7 +113,7 @@ class _Paragraph(NamedTuple):
 class _Reader:
     """Walk through the document in reading order."""
 
-    def __init__(self, package: _Package) -> None:
+    def __init__(self, package: WordPackage) -> None:
         self.blocks: list[Block] = []
         self.warnings: list[str] = []
         self.unmapped = 0
@@ -412,10 +123,10 @@ class _Reader:
         self._kind: Kind = ""
         self._list = ListLines()
         self._later: list[Block] = []
-        self._styles = _Styles(package.first("styles"))
+        self._styles = Styles(package.first("styles"))
         self.left_out: list[str] = []
         """Texts that Word does not show, and copies of a header."""
-        self._numbers = _Numbering(package.first("numbering"))
+        self._numbers = Numbering(package.first("numbering"))
         self._notes = {kind: _by_id(package.first(kind + "s"), W + kind) for kind in ("footnote", "endnote")}
         self._comments = _by_id(package.first("comments"), W + "comment")
         kinds = ("footnotes", "endnotes", "comments")
@@ -447,7 +158,7 @@ class _Reader:
             for kind in styles:
                 found = next((item.find(W + "numFmt") for item in root.iter(f"{W}{kind}Pr")), None)
                 if found is not None:
-                    styles[kind] = found.get(_VAL, "decimal")
+                    styles[kind] = found.get(VAL, "decimal")
         return styles
 
     def _read_margins(self, kind: Kind) -> None:
@@ -587,12 +298,12 @@ class _Reader:
     def _row(self, row: Element) -> list[str]:
         properties = row.find(W + "trPr")
         before = None if properties is None else properties.find(W + "gridBefore")
-        texts = [""] * min(_number(None if before is None else before.get(_VAL), 0), MOST_COLUMNS)
+        texts = [""] * min(whole_number(None if before is None else before.get(VAL), 0), MOST_COLUMNS)
         for cell in _cells(row):
             properties = cell.find(W + "tcPr")
             span = None if properties is None else properties.find(W + "gridSpan")
             texts.append(self._flat(cell))
-            texts += [""] * (min(_number(None if span is None else span.get(_VAL), 1), MOST_COLUMNS) - 1)
+            texts += [""] * (min(whole_number(None if span is None else span.get(VAL), 1), MOST_COLUMNS) - 1)
         return texts
 
     def _flat(self, parent: Element) -> str:
@@ -635,9 +346,9 @@ class _Reader:
     def _paragraph(self, element: Element) -> _Paragraph:
         line = _Line()
         self._page_field = False
-        properties = element.find(_PPR)
+        properties = element.find(PPR)
         named = None if properties is None else properties.find(W + "pStyle")
-        name = self._styles.default if named is None else named.get(_VAL, "")
+        name = self._styles.default if named is None else named.get(VAL, "")
         style = self._styles[name]
         outer, self._hidden = self._hidden, style.hidden
         self._inline(element, line)
@@ -653,9 +364,9 @@ class _Reader:
             for item in properties:
                 tag = item.tag
                 if tag == W + "outlineLvl":
-                    level = (_number(item.get(_VAL), 9) + 1) % 10
+                    level = (whole_number(item.get(VAL), 9) + 1) % 10
                 elif tag == W + "numPr":
-                    number, depth = _numbered(item, "", -1)
+                    number, depth = numbering_of(item, "", -1)
         number = number or style.number
         label = ""
         if number and number != "0":
@@ -683,7 +394,7 @@ class _Reader:
                 self._inline(child, line)
 
     def _run(self, run: Element, line: _Line) -> None:
-        properties = run.find(_RPR)
+        properties = run.find(RPR)
         if self._is_hidden(properties):
             self._leave_out(run)
             for mark in run.iter(_FIELD_MARK):
@@ -704,19 +415,19 @@ class _Reader:
         """Return whether a run is hidden: by itself, otherwise by one of its two styles; both together show it."""
         vanish = None if properties is None else properties.find(W + "vanish")
         if vanish is not None:
-            return _is_on(vanish)
+            return is_on(vanish)
         if not self._styles.may_hide:
             return False
         style = None if properties is None else properties.find(W + "rStyle")
-        by_character = style is not None and self._styles[style.get(_VAL, "")].hidden
+        by_character = style is not None and self._styles[style.get(VAL, "")].hidden
         return self._styles.hides or by_character != self._hidden
 
     def _text(self, text: str, line: _Line) -> None:
-        if _PRIVATE.search(text):
+        if PRIVATE_USE.search(text):
             fonts = None if self._font is None else self._font.find(W + "rFonts")
             names = [] if fonts is None else [fonts.get(W + name, "") for name in ("ascii", "hAnsi", "cs")]
-            font = next((name for name in names if name.lower() in _SYMBOLS), "")
-            text = _PRIVATE.sub(lambda char: (symbol(font, ord(char[0])) or "") if font else char[0], text)
+            font = next((name for name in names if name.lower() in SYMBOLS), "")
+            text = PRIVATE_USE.sub(lambda char: (symbol(font, ord(char[0])) or "") if font else char[0], text)
         line.parts.append(text.replace("\n", " ").replace("\r", " "))
 
     def _field_mark(self, mark: Element, line: _Line | None) -> None:
@@ -781,7 +492,7 @@ class _Reader:
 
     def _note(self, element: Element, _line: _Line) -> None:
         kind = "footnote" if element.tag == W + "footnoteReference" else "endnote"
-        name = element.get(_ID, "")
+        name = element.get(ID, "")
         label = ""
         if element.get(W + "customMarkFollows") not in ("1", "true", "on"):
             self._note_count[kind] += 1
@@ -791,7 +502,7 @@ class _Reader:
             self._waiting_notes.append((kind, name, label))
 
     def _comment(self, element: Element, _line: _Line) -> None:
-        name = element.get(_ID, "")
+        name = element.get(ID, "")
         if name in self._comments and ("comment", name) not in self._used:
             self._used.add(("comment", name))
             self._waiting_comments.append(name)
@@ -799,7 +510,7 @@ class _Reader:
     def _deleted(self, element: Element, line: _Line) -> None:
         for reference in element.iter(W + "footnoteReference", W + "endnoteReference"):
             kind = "footnote" if reference.tag == W + "footnoteReference" else "endnote"
-            name = reference.get(_ID, "")
+            name = reference.get(ID, "")
             if name in self._notes[kind] and (kind, name) not in self._used:
                 self._leave_out(self._notes[kind][name])
             self._used.add((kind, name))
@@ -807,7 +518,7 @@ class _Reader:
             self._comment(reference, line)
 
     def _maths(self, element: Element, line: _Line) -> None:
-        if self._is_hidden(next(element.iter(_RPR), None)):
+        if self._is_hidden(next(element.iter(RPR), None)):
             self._leave_out(element)
             return
         edge = "\t" if element.tag == M + "oMathPara" else FORMULA_EDGE
@@ -928,20 +639,20 @@ def finish_edges(parts: Iterable[str]) -> str:
 
 def _position(properties: Element | None) -> str:
     position = None if properties is None else properties.find(W + "vertAlign")
-    return "" if position is None else position.get(_VAL, "").removesuffix("script")
+    return "" if position is None else position.get(VAL, "").removesuffix("script")
 
 
 def _by_id(root: Element | None, tag: str) -> dict[str, Element]:
     """Notes or comments by their identifiers, without the lines that separate notes from the text."""
     if root is None:
         return {}
-    return {item.get(_ID, ""): item for item in root.iter(tag) if item.get(W + "type", "normal") == "normal"}
+    return {item.get(ID, ""): item for item in root.iter(tag) if item.get(W + "type", "normal") == "normal"}
 
 
 def _table_text(table: Element) -> str:
     """Return the title and the description of a table, which its properties hold."""
     found = [table.find(f"{W}tblPr/{W}tbl{name}") for name in ("Caption", "Description")]
-    text = picture_text(*(one.get(_VAL) for one in found if one is not None))
+    text = picture_text(*(one.get(VAL) for one in found if one is not None))
     return finish_text([f"[Table: {text}]"]) if text else ""
 
 
@@ -960,15 +671,15 @@ def _form_field(data: Element | None) -> list[str]:
     box = data.find(W + "checkBox")
     if box is not None:
         checked = box.find(W + "checked")
-        return ["☒" if _is_on(box.find(W + "default") if checked is None else checked) else "☐"]
+        return ["☒" if is_on(box.find(W + "default") if checked is None else checked) else "☐"]
     choices = data.find(W + "ddList")
     if choices is None:
         return []
     chosen = choices.find(W + "result")
     if chosen is None:
         chosen = choices.find(W + "default")
-    at = _number(None if chosen is None else chosen.get(_VAL), 0)
-    entries = [entry.get(_VAL, "") for entry in choices.iterchildren(W + "listEntry")]
+    at = whole_number(None if chosen is None else chosen.get(VAL), 0)
+    entries = [entry.get(VAL, "") for entry in choices.iterchildren(W + "listEntry")]
     return [entries[at]] if 0 <= at < len(entries) else []
 
 
@@ -981,7 +692,7 @@ _KINDS = {
 }
 
 
-def _lost(package: _Package, reader: _Reader) -> dict[str, int]:
+def _lost(package: WordPackage, reader: _Reader) -> dict[str, int]:
     """Count the words in the parts that are missing in the blocks."""
     parts = [("text", package.document), *related_parts(package, [package.document_name], _KINDS)]
     lost = lost_words(parts, WORD, reader.blocks, reader.left_out)
