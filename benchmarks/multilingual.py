@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -25,7 +26,7 @@ from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.models.multilingual import MultilingualEmbedder
 from ragistry.protocols import Embedder
 from ragistry.stores.local import LocalStore
-from ragistry.techniques.fusion import dbsf, prominences, reciprocal_rank_fusion
+from ragistry.techniques.fusion import distinct, fused_documents, prominences, scores_of, spreads_of
 from ragistry.text.detection import detect_language
 from ragistry.types import Document, EmbeddedChunk, Role
 
@@ -76,7 +77,7 @@ def measured(name: str, language: str, embedders: dict[str, Embedder], step: int
         passages, passage_speed = timed(embedder, list(corpus.values()), "document")
         queries, query_speed = timed(embedder, texts, "query")
         vectors = scored(title, by_vectors(corpus, passages, queries))
-        scored(f"{title} + bm25, RRF", fused(vectors, words, reciprocal_rank_fusion))
+        scored(f"{title} + bm25, RRF", fused(vectors, words, partial(fused_documents, fusion="rrf")))
         scored(f"{title} + bm25, default", fused(vectors, words, as_hybrid_does))
         speeds[f"{title}: passages/s, queries/s"] = f"{passage_speed:.1f}, {query_speed:.0f}"
     return row | speeds
@@ -110,7 +111,8 @@ def fused(left: Rankings, right: Rankings, fusion: Callable[[Rankings], list[Doc
 
 def as_hybrid_does(rankings: Rankings) -> list[Document]:
     """Fusion as `HybridTechnique` does it by default."""
-    return dbsf(rankings, weights=prominences(rankings))
+    scores = [scores_of(distinct(ranking)) for ranking in rankings]
+    return fused_documents(rankings, "dbsf", weights=prominences(scores, spreads_of(scores)))
 
 
 if __name__ == "__main__":

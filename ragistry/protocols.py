@@ -16,6 +16,7 @@ from ragistry.types import (
     EmbeddedChunk,
     EmbedderFingerprint,
     Progress,
+    Ranking,
     Repair,
     Role,
     SourceInfo,
@@ -277,6 +278,33 @@ class LibraryStore(DocumentStore, Protocol):
 
     def repair(self) -> Repair:
         """Rebuild broken indexes and copy every readable row out of a damaged file. Needs the ability ``"repair"``."""
+        ...
+
+
+class RankingStore(LibraryStore, Protocol):
+    """A store that also ranks chunks without reading their texts. Techniques look for its method `rank`.
+
+    ``embedder`` of both methods: raise `EmbeddingMismatchError` if the vectors of the store come from another one.
+    """
+
+    def search(
+        self,
+        query_vector: Sequence[float],
+        top_k: int = 10,
+        *,
+        where: Where | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> list[Document]: ...
+
+    def rank(
+        self,
+        query: str | Sequence[float],
+        top_k: int,
+        *,
+        where: Where | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> Ranking:
+        """Rank as `search_text` does for a text, and as `search` does for a vector. The arguments were checked."""
         ...
 
 

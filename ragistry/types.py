@@ -65,6 +65,25 @@ class Document:
         return [f"{self.score:.4g}", self._source, _excerpt(self.content, 300)]
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best chunks of a store for one query, without their texts.
+
+    Attributes:
+        scores: The score of each chunk by its key, ordered by ``(-score, id)``.
+        stage: Name of the stage of the scores.
+        kind: Kind of the scores.
+        snapshot: Identifies the store and its version. Rankings of equal snapshots can be joined by key.
+        read: Reads the documents of keys, with score 0; None if the store has changed since this snapshot.
+    """
+
+    scores: Mapping[int, float]
+    stage: str
+    kind: ScoreKind
+    snapshot: tuple[object, int]
+    read: Callable[[Sequence[int]], Mapping[int, Document] | None]
+
+
 class Chunk(NamedTuple):
     """A piece of a source: its text and metadata."""
 

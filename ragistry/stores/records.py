@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -129,17 +130,37 @@ def best_documents(
         ids_of: Returns the ids of stored keys.
         documents_of: Returns the documents of stored keys.
     """
-    keys, scores = found
-    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
-    score_of: dict[int, float] = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    score_of = _scores(found, kind)
     if len(score_of) > top_k:  # the lowest ids win ties with the last one
-        ids = ids_of(list(score_of))
-        best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
-        score_of = {key: score_of[key] for key in best}
+        score_of = _in_rank_order(score_of, ids_of(list(score_of)), top_k)
     return ranked(
         Document(chunk.content, chunk.metadata, score_of[key], chunk.id, (StageScore(stage, kind, score_of[key]),))
         for key, chunk in documents_of(list(score_of)).items()
     )
+
+
+def best_scores(
+    found: tuple[Keys, Scores], top_k: int, kind: ScoreKind, *, ids_of: Callable[[Sequence[int]], Mapping[int, str]]
+) -> dict[int, float]:
+    """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`."""
+    score_of = _scores(found, kind)
+    values = Counter(score_of.values())
+    if len(values) == len(score_of):
+        return dict(sorted(score_of.items(), key=lambda item: -item[1]))
+    ids = ids_of([key for key, score in score_of.items() if values[score] > 1])
+    # A key that is equal to no other, and one that the store does not have anymore, need no id.
+    return _in_rank_order(score_of, dict.fromkeys(score_of, "") | dict(ids), top_k)
+
+
+def _scores(found: tuple[Keys, Scores], kind: ScoreKind) -> dict[int, float]:
+    keys, scores = found
+    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
+    return dict(zip(keys.tolist(), values.tolist(), strict=True))
+
+
+def _in_rank_order(score_of: Mapping[int, float], ids: Mapping[int, str], top_k: int) -> dict[int, float]:
+    best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
+    return {key: score_of[key] for key in best}
 
 
 def in_order(ids: Iterable[Any], keys: Mapping[str, int], documents: Mapping[int, Document]) -> list[Document]:

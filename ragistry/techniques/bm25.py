@@ -6,7 +6,7 @@ from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage
-from ragistry.types import Document, Where
+from ragistry.types import Document, Ranking, Where
 
 
 class BM25Technique:
@@ -29,3 +29,13 @@ class BM25Technique:
             documents = self.store.search_text(query, wanted, where=where)
             search.documents_out = len(documents)
         return documents
+
+    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+        """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
+        rank = getattr(self.store, "rank", None)
+        if rank is None:
+            return None
+        with stage("search") as search:
+            ranking: Ranking = rank(query, top_k, where=where)
+            search.documents_out = len(ranking.scores)
+        return ranking

@@ -1,102 +1,127 @@
 """Fuse several rankings of the same documents without comparing scores of different kinds.
 
-By rank (`reciprocal_rank_fusion`), or by scores scaled within each ranking (`min_max_fusion`, `dbsf`). `prominences`
-computes weights of rankings. Sums are exactly rounded, so ties do not depend on the order of the rankings; ids break
-them. Documents that only occur in rankings of weight 0 are left out. The input rankings are not changed.
+By rank (``rrf``), or by scores scaled within each ranking (``min_max``, ``dbsf``). `prominences` computes weights of
+rankings. Sums are exactly rounded, so ties do not depend on the order of the rankings; ids break them. Documents that
+only occur in rankings of weight 0 are left out. The input rankings are not changed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum, isfinite, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from ragistry.errors import TechniqueError
-from ragistry.types import Document, ScoreKind, StageScore
+from ragistry.types import Document, StageScore
 from ragistry.utils.ids import content_id
 
-Ranking = Sequence[Document]
-"""Documents of one retrieval, best first."""
+Fusion = Literal["dbsf", "rrf", "min_max"]
+Identity = TypeVar("Identity", bound=Hashable)
 
 
-def reciprocal_rank_fusion(
-    rankings: Sequence[Ranking],
+def fused(
+    rankings: Sequence[Mapping[Identity, float]],
+    fusion: Fusion,
     *,
+    weights: Sequence[float] | None = None,
     k: float = 60,
-    weights: Sequence[float] | None = None,
-    top_k: int | None = None,
-    stage: str = "fusion",
-) -> list[Document]:
-    """Fuse rankings by the sum of ``weight / (k + rank)``, ranks from 1.
+    spreads: Sequence[Spread] | None = None,
+) -> dict[Identity, float]:
+    """Fuse the scores of rankings, each of which has the score of every document, best first.
 
-    Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
-    2009. Scores are small: with weights of 1 (the default) at most ``len(rankings) / (k + 1)``. ``k``: 0 or more;
-    a larger value gives the first ranks less weight.
+    By ``rrf``: the sum of ``weight / (k + rank)``, ranks from 1. Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion
+    outperforms Condorcet and individual Rank Learning Methods", 2009. Results are small: with weights of 1 (the
+    default) at most ``len(rankings) / (k + 1)``. ``k``: 0 or more; a larger value gives the first ranks less weight.
+
+    By ``min_max``: the weighted mean of the scores scaled to [0, 1] within each ranking, its lowest to 0 and its
+    highest to 1; if all are equal, each is 1. A document missing in a ranking gets 0 from it. Lee, "Analyses of
+    Multiple Evidence Combination", 1997; Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval",
+    2023.
+
+    By ``dbsf``: the weighted mean of ``(score - lowest) / deviation``, 0 or more. ``lowest`` and ``deviation``
+    (standard) are those of the scores of one ranking; if all are equal, each document gets 1. A document missing in a
+    ranking gets 0 from it, like the lowest. Mazzeschi, "Distribution-Based Score Fusion (DBSF), a new approach to
+    Vector Search Ranking", 2023. It scales by the mean and three deviations on either side, so that a missing document
+    gets less than any found one; with an English model on Chinese text this lost 2 more points of nDCG@10.
+
+    ``spreads``: those of the rankings, if they are known. Raises `TechniqueError` for a score that is not finite,
+    except by rank.
     """
-    found = [_distinct(ranking) for ranking in rankings]
-    shares = [{identity: 1 / (k + rank) for rank, identity in enumerate(documents, 1)} for documents in found]
-    return _best(found, _sums(shares, weights), top_k, stage, "rrf")
+    if fusion == "rrf":
+        return _sums([{one: 1 / (k + rank) for rank, one in enumerate(scores, 1)} for scores in rankings], weights)
+    spreads = spreads_of(rankings) if spreads is None else spreads
+    shares: list[Mapping[Identity, float]] = []
+    for scores, spread in zip(rankings, spreads, strict=True):
+        if fusion == "min_max":
+            shares.append(dict(zip(scores, scaled(list(scores.values())), strict=True)))
+        elif spread.deviation:
+            low, deviation = spread.lowest, spread.deviation
+            shares.append({one: (score - low) / deviation for one, score in scores.items()})
+        else:
+            shares.append(dict.fromkeys(scores, 1.0))
+    total = len(shares) if weights is None else fsum(weights)
+    return {one: value / total for one, value in _sums(shares, weights).items()}
 
 
-def min_max_fusion(
-    rankings: Sequence[Ranking],
+def fused_documents(
+    rankings: Sequence[Sequence[Document]],
+    fusion: Fusion,
     *,
     weights: Sequence[float] | None = None,
+    k: float = 60,
     top_k: int | None = None,
     stage: str = "fusion",
 ) -> list[Document]:
-    """Fuse rankings by the weighted mean of their scaled scores, 0 to 1.
+    """Fuse rankings of documents; see `fused`."""
+    found = [distinct(ranking) for ranking in rankings]
+    values = fused([scores_of(documents) for documents in found], fusion, weights=weights, k=k)
+    best = sorted(values, key=lambda identity: (-values[identity], identity))[:top_k]
+    return [merged(identity, found, StageScore(stage, fusion, values[identity])) for identity in best]
 
-    The scores of each ranking are first scaled to [0, 1], its lowest to 0 and its highest to 1; if all are equal, each
-    is 1. A document missing in a ranking gets 0 from it. Lee, "Analyses of Multiple Evidence Combination", 1997; Bruch,
-    Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023. Raises `TechniqueError` for a score
-    that is not finite.
+
+class Spread(NamedTuple):
+    """The distribution of a ranking's scores."""
+
+    lowest: float
+    highest: float
+    mean: float
+    deviation: float
+
+
+def spreads_of(rankings: Sequence[Mapping[Identity, float]]) -> list[Spread]:
+    """Compute the distribution of each ranking's scores.
+
+    A ranking shorter than the longest found nothing else, so its scores are padded with zeros: three documents with a
+    rare word are then far above the rest. Raises `TechniqueError` for a score that is not finite.
     """
-    found = [_distinct(ranking) for ranking in rankings]
-    shares = [dict(zip(documents, scaled(_scores(documents.values())), strict=True)) for documents in found]
-    return _best(found, _means(shares, weights), top_k, stage, "min_max")
+    longest = max(map(len, rankings), default=0)
+    return [_spread(list(scores.values()), longest) for scores in rankings]
 
 
-def dbsf(
-    rankings: Sequence[Ranking],
-    *,
-    weights: Sequence[float] | None = None,
-    top_k: int | None = None,
-    stage: str = "fusion",
-) -> list[Document]:
-    """Fuse rankings by the weighted mean of ``(score - lowest) / deviation``, 0 or more.
-
-    ``lowest`` and ``deviation`` (standard) are those of the scores of one ranking; if all are equal, each document gets
-    1. A document missing in a ranking gets 0 from it, like the lowest. A ranking shorter than the longest found nothing
-    else, so its scores are padded with zeros: three documents with a rare word are then far above the rest.
-
-    Mazzeschi, "Distribution-Based Score Fusion (DBSF), a new approach to Vector Search Ranking", 2023. It scales by
-    the mean and three deviations on either side, so that a missing document gets less than any found one; with
-    an English model on Chinese text this lost 2 more points of nDCG@10. Raises `TechniqueError` for a score that is
-    not finite.
-    """
-    found = [_distinct(ranking) for ranking in rankings]
-    shares = []
-    for documents, spread in zip(found, _spreads([documents.values() for documents in found]), strict=True):
-        low, deviation = spread.lowest, spread.deviation
-        shares.append(
-            {identity: (one.score - low) / deviation if deviation else 1.0 for identity, one in documents.items()}
+def _spread(scores: list[float], longest: int) -> Spread:
+    strange = next((score for score in scores if not isfinite(score)), None)
+    if strange is not None:
+        raise TechniqueError(
+            f"a score to fuse is {strange!r}, not a finite number; fuse by rank (fusion: rrf, gate: false)"
         )
-    return _best(found, _means(shares, weights), top_k, stage, "dbsf")
+    scores += [min([0.0, *scores])] * (longest - len(scores))
+    low, high, mean = min(scores, default=0.0), max(scores, default=0.0), fsum(scores) / max(1, len(scores))
+    # rounding could give a small deviation for equal scores
+    deviation = sqrt(fsum([(score - mean) ** 2 for score in scores]) / len(scores)) if high > low else 0.0
+    return Spread(low, high, mean, deviation)
 
 
-def prominences(rankings: Sequence[Ranking]) -> list[float]:
+def prominences(rankings: Sequence[Mapping[Identity, float]], spreads: Sequence[Spread]) -> list[float]:
     """Compute how many standard deviations the best score of each ranking is above its mean.
 
     The scores of an embedder that does not know the language of a text are nearly equal, and so are those of words in
     every document. As weights of rankings, these figures need neither judgements nor a constant. 1 if all scores are
-    equal, 0 for an empty ranking; short rankings are padded with zeros as in `dbsf`. Raises
-    `TechniqueError` for a score that is not finite.
+    equal, 0 for an empty ranking.
     """
     return [
-        (spread.highest - spread.mean) / spread.deviation if spread.deviation else float(bool(ranking))
-        for ranking, spread in zip(rankings, _spreads(rankings), strict=True)
+        (spread.highest - spread.mean) / spread.deviation if spread.deviation else float(bool(scores))
+        for scores, spread in zip(rankings, spreads, strict=True)
     ]
 
 
@@ -106,7 +131,7 @@ def scaled(scores: Sequence[float]) -> list[float]:
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
-def _distinct(ranking: Ranking) -> dict[str, Document]:
+def distinct(ranking: Iterable[Document]) -> dict[str, Document]:
     """Map ids, or contents without an id, to documents; the first of duplicates is kept."""
     found: dict[str, Document] = {}
     for document in ranking:
@@ -114,64 +139,22 @@ def _distinct(ranking: Ranking) -> dict[str, Document]:
     return found
 
 
-class _Spread(NamedTuple):
-    """The distribution of a ranking's scores."""
-
-    lowest: float
-    highest: float
-    mean: float
-    deviation: float
+def scores_of(documents: Mapping[str, Document]) -> dict[str, float]:
+    """Return the score of each document."""
+    return {identity: document.score for identity, document in documents.items()}
 
 
-def _spreads(rankings: Iterable[Collection[Document]]) -> list[_Spread]:
-    """Compute the distribution of each ranking's scores, padded with zeros to the length of the longest."""
-    lists = [_scores(ranking) for ranking in rankings]
-    longest = max(map(len, lists), default=0)
-    return [_spread([*scores, *[min([0.0, *scores])] * (longest - len(scores))] or [0.0]) for scores in lists]
+def merged(identity: str, found: Sequence[Mapping[str, Document]], score: StageScore) -> Document:
+    """Return a document with the content and metadata of the first ranking that has it, and the scores of all."""
+    same = [documents[identity] for documents in found if identity in documents]
+    scores = [earlier for document in same for earlier in document.scores]
+    return Document(same[0].content, dict(same[0].metadata), score.value, identity, (*scores, score))
 
 
-def _spread(scores: Sequence[float]) -> _Spread:
-    low, high, mean = min(scores), max(scores), fsum(scores) / len(scores)
-    # rounding could give a small deviation for equal scores
-    deviation = sqrt(fsum((score - mean) ** 2 for score in scores) / len(scores)) if high > low else 0.0
-    return _Spread(low, high, mean, deviation)
-
-
-def _scores(documents: Iterable[Document]) -> list[float]:
-    scores = [document.score for document in documents]
-    strange = next((score for score in scores if not isfinite(score)), None)
-    if strange is not None:
-        raise TechniqueError(
-            f"a score to fuse is {strange!r}, not a finite number; fuse by rank (fusion: rrf, gate: false)"
-        )
-    return scores
-
-
-def _means(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:
-    shares = list(shares)
-    total = len(shares) if weights is None else fsum(weights)
-    return {identity: value / total for identity, value in _sums(shares, weights).items()}
-
-
-def _sums(shares: Iterable[Mapping[str, float]], weights: Sequence[float] | None) -> dict[str, float]:
+def _sums(shares: Sequence[Mapping[Identity, float]], weights: Sequence[float] | None) -> dict[Identity, float]:
     """Sum the shares of each document over all rankings, without rankings of weight 0."""
-    parts: defaultdict[str, list[float]] = defaultdict(list)
-    shares = list(shares)
+    parts: defaultdict[Identity, list[float]] = defaultdict(list)
     for share, weight in zip(shares, [1.0] * len(shares) if weights is None else weights, strict=True):
         for identity, value in share.items() if weight else ():
             parts[identity].append(weight * value)
     return {identity: fsum(part) for identity, part in parts.items()}
-
-
-def _best(
-    found: Sequence[Mapping[str, Document]], values: Mapping[str, float], top_k: int | None, stage: str, kind: ScoreKind
-) -> list[Document]:
-    """Return the documents with the highest values, with content and metadata of the first ranking that has them."""
-    best = sorted(values, key=lambda identity: (-values[identity], identity))[:top_k]
-    return [_merged(identity, found, StageScore(stage, kind, values[identity])) for identity in best]
-
-
-def _merged(identity: str, found: Sequence[Mapping[str, Document]], score: StageScore) -> Document:
-    same = [documents[identity] for documents in found if identity in documents]
-    scores = [earlier for document in same for earlier in document.scores]
-    return Document(same[0].content, dict(same[0].metadata), score.value, identity, (*scores, score))

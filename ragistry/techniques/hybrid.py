@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from math import fsum
-from typing import Any, Literal
+from itertools import islice
+from math import ceil, fsum, inf, nextafter
+from typing import Any
 
 from pydantic import Field, field_validator
 
@@ -14,10 +15,10 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
-from ragistry.techniques.built_in import TechniqueConfig
-from ragistry.techniques.fusion import Ranking, dbsf, min_max_fusion, prominences, reciprocal_rank_fusion
-from ragistry.trace import stage
-from ragistry.types import TOP_K_LIMIT, Document, Where
+from ragistry.techniques.built_in import TechniqueConfig, is_built_in
+from ragistry.techniques.fusion import Fusion, Identity, distinct, fused, merged, prominences, scores_of, spreads_of
+from ragistry.trace import OpenStage, stage
+from ragistry.types import TOP_K_LIMIT, Document, Ranking, StageScore, Where, ranked
 
 
 class HybridTechnique:
@@ -34,12 +35,13 @@ class HybridTechnique:
     collection. The trace shows the weight of each base.
 
     The scores of the bases are in ``scores`` of a document. Its own score is 0 or more by ``dbsf``, 0 to 1 by
-    ``min_max``, and small by ``rrf`` (with ``k: 60`` and two bases at most 2/61). The bases run one after the other: a
-    word search takes less time than starting a second thread.
+    ``min_max``, and small by ``rrf`` (with ``k: 60`` and two bases at most 2/61). Results that need more than ``fetch``
+    candidates of a base come after the others, with scores below theirs. The bases run one after the other: a word
+    search takes less time than starting a second thread. The texts of candidates that are not returned are not read.
     """
 
     class Config(TechniqueConfig):
-        fusion: Literal["dbsf", "rrf", "min_max"] = Field(
+        fusion: Fusion = Field(
             default="dbsf",
             description="dbsf: scores in standard deviations; rrf: ranks; min_max: scores scaled to [0, 1]",
         )
@@ -77,30 +79,101 @@ class HybridTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        fetch = max(wanted, self.config.fetch)
+        fetch = self.config.fetch
+        depth = min(TOP_K_LIMIT, fetch * ceil(max(wanted, fetch) / fetch))  # whole parts; see `_fused`
         weights = self.config.weights or [1.0] * len(self.bases)
         asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]
-        rankings = [base.retrieve(query, top_k=fetch, where=where) for base, _ in asked]
+        if rankings := ranked_in_one_snapshot([base for base, _ in asked], query, depth, where):
+            with stage("fuse", fusion=self.config.fusion) as this:
+                values = self._fused([ranking.scores for ranking in rankings], asked, wanted, this)
+                documents = self._read(rankings, values, wanted)
+                if documents is not None:
+                    this.documents_out = len(documents)
+                    return documents
+        found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base, _ in asked])
         with stage("fuse", fusion=self.config.fusion) as this:
-            this.documents_in = sum(map(len, rankings))
-            shares = [weight for _, weight in asked]
-            if self.config.gate and len(asked) > 1:
-                prominence = prominences(rankings)
-                shares = gated(shares, prominence)
-                names = [getattr(base, "name", type(base).__name__) for base, _ in asked]
-                this.detail["gate"] = [
-                    {"base": name, "weight": round(share / fsum(shares), 2), "prominence": round(one, 1)}
-                    for name, share, one in zip(names, shares, prominence, strict=True)
-                ]
-            documents = self._fuse(under_present_names(rankings), shares, wanted)
-            this.documents_out = len(documents)
-        return documents
+            known = [distinct(ranking) for ranking in found]
+            values_by_id = self._fused([scores_of(documents) for documents in known], asked, wanted, this)
+            best = sorted(values_by_id, key=lambda identity: (-values_by_id[identity], identity))[:wanted]
+            this.documents_out = len(best)
+            return [merged(identity, known, self._score(values_by_id[identity])) for identity in best]
 
-    def _fuse(self, rankings: Sequence[Ranking], weights: Sequence[float], wanted: int) -> list[Document]:
-        if self.config.fusion == "rrf":
-            return reciprocal_rank_fusion(rankings, k=self.config.k, weights=weights, top_k=wanted, stage="hybrid")
-        fuse = dbsf if self.config.fusion == "dbsf" else min_max_fusion
-        return fuse(rankings, weights=weights, top_k=wanted, stage="hybrid")
+    def _fused(
+        self,
+        rankings: Sequence[Mapping[Identity, float]],
+        asked: Sequence[tuple[Technique, float]],
+        wanted: int,
+        this: OpenStage,
+    ) -> dict[Identity, float]:
+        """Fuse parts of ``fetch`` results each, until ``wanted`` are found.
+
+        So more results do not change the order of fewer ones. The scores of a part are below those of the part before.
+        """
+        this.documents_in = sum(map(len, rankings))
+        weights, fetch, fusion = [weight for _, weight in asked], self.config.fetch, self.config.fusion
+        is_gated = self.config.gate and len(rankings) > 1
+        values: dict[Identity, float] = {}
+        for start in range(0, max(map(len, rankings), default=0), fetch):
+            part = rankings
+            if any(len(scores) > fetch for scores in rankings):
+                part = [dict(islice(scores.items(), start, start + fetch)) for scores in rankings]
+            spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
+            if is_gated and spreads is not None and not start:
+                weights = gated(weights, prominence := prominences(part, spreads))
+                this.detail["gate"] = [
+                    {"base": _name(base), "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
+                    for (base, _), weight, one in zip(asked, weights, prominence, strict=True)
+                ]
+            found = fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
+            if start:
+                found = {identity: value for identity, value in found.items() if identity not in values}
+                lower = max(found.values(), default=0.0) - nextafter(min(values.values()), -inf)
+                found = {identity: value - lower for identity, value in found.items()}
+            values |= found
+            if len(values) >= wanted:
+                break
+        return values
+
+    def _score(self, value: float) -> StageScore:
+        return StageScore("hybrid", self.config.fusion, value)
+
+    def _read(self, rankings: Sequence[Ranking], values: Mapping[int, float], wanted: int) -> list[Document] | None:
+        """Read the best documents, and those with the score of the last; None if the store has changed."""
+        best = sorted(values, key=lambda key: -values[key])
+        last = values[best[wanted - 1]] if len(best) > wanted else -inf
+        read = rankings[0].read([key for key in best if values[key] >= last])
+        if read is None:
+            return None
+        documents = []
+        for key, document in read.items():
+            scores = [
+                StageScore(ranking.stage, ranking.kind, ranking.scores[key])
+                for ranking in rankings
+                if key in ranking.scores
+            ]
+            scores.append(self._score(values[key]))
+            documents.append(Document(document.content, document.metadata, values[key], document.id, tuple(scores)))
+        return ranked(documents)[:wanted]
+
+
+def ranked_in_one_snapshot(bases: Sequence[Technique], query: str, top_k: int, where: Where | None) -> list[Ranking]:
+    """Rank by bases of this package without reading texts; none if one of them cannot, or the store changed between.
+
+    `Ranking.read` of any of them reads the documents of all.
+    """
+    rankings: list[Ranking] = []
+    for base in bases:
+        rank = getattr(base, "rank", None) if is_built_in(base) else None
+        ranking = None if rank is None else rank(query, top_k, where)
+        if ranking is None or (rankings and ranking.snapshot != rankings[0].snapshot):
+            return []
+        rankings.append(ranking)
+    return rankings
+
+
+def _name(base: Technique) -> str:
+    """Return the name of a registered technique, else that of its class."""
+    return str(getattr(base, "name", type(base).__name__))
 
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
@@ -109,7 +182,7 @@ def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
     return [product * fsum(weights) / fsum(products) for product in products] if any(products) else list(weights)
 
 
-def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
+def under_present_names(rankings: Sequence[Sequence[Document]]) -> Sequence[Sequence[Document]]:
     """Give a chunk that moved to another collection between two searches the same id in all rankings.
 
     A collection may be renamed, or a source moved, between the searches of two bases; the later search has the right
@@ -128,7 +201,7 @@ def under_present_names(rankings: Sequence[Ranking]) -> Sequence[Ranking]:
     ]
 
 
-def _one_place_twice(rankings: Sequence[Ranking]) -> bool:
+def _one_place_twice(rankings: Sequence[Sequence[Document]]) -> bool:
     """Return whether two results are the same part of a file under different ids: rare, and a cheap test."""
     ids: dict[Hashable, str] = {}
     for ranking in rankings:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from pydantic import Field
 
 from ragistry.config.numbers import Number, WholeOrNone
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import EmbeddingMismatchError
-from ragistry.models.adapt import as_embedder
-from ragistry.protocols import DocumentStore, Embedder, LibraryStore
+from ragistry.protocols import DocumentStore, Embedder, LibraryStore, RankingStore
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.checks import model_name
 from ragistry.trace import stage
-from ragistry.types import Document, Where
+from ragistry.types import Document, Ranking, Where
 from ragistry.utils.fingerprints import check_embedder
 
 
@@ -30,27 +32,46 @@ class NaiveRAGTechnique:
     def __init__(self, config: Configuration, *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
-        self.embedder = as_embedder(embedder)
+        self.embedder = embedder
         self._recorded = store if isinstance(store, LibraryStore) else None
+        self._ranking: RankingStore | None = store if hasattr(store, "rank") else None  # type: ignore[assignment]
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        with stage("embed"):
-            self._check_embedder()
-            vector = self.embedder.embed([query], role="query")[0]
+        vector = self._vector(query)
         with stage("search") as search:
-            documents = self.store.search(vector, wanted, where=where)
+            if self._ranking is None:
+                documents = self.store.search(vector, wanted, where=where)
+            else:
+                documents = self._ranking.search(vector, wanted, where=where, embedder=self.embedder.fingerprint)
             search.documents_out = len(documents)
         return [document for document in documents if document.score >= self.config.min_score]
 
-    def _check_embedder(self) -> None:
-        """Check that the store has vectors of this embedder: those of two models cannot be compared."""
-        fingerprint = self.embedder.fingerprint
-        wanted = self.config.embedding_model
-        if wanted is not None and model_name(wanted) != model_name(fingerprint.model):
-            raise EmbeddingMismatchError(
-                f"embedding_model is {wanted!r}, but the embedder here is {fingerprint.model!r}; "
-                f"set embed_model: {wanted} in documents.yaml and ingest again, or remove embedding_model"
-            )
-        if self._recorded is not None:
-            check_embedder(self._recorded, fingerprint)
+    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+        """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
+        if self._ranking is None:
+            return None
+        vector, least = self._vector(query), self.config.min_score
+        with stage("search") as search:
+            ranking = self._ranking.rank(vector, top_k, where=where, embedder=self.embedder.fingerprint)
+            if least:
+                scores = {key: score for key, score in ranking.scores.items() if score >= least}
+                ranking = replace(ranking, scores=scores)
+            search.documents_out = len(ranking.scores)
+        return ranking
+
+    def _vector(self, query: str) -> Sequence[float]:
+        """Embed the query, after a check that the store has vectors of this embedder.
+
+        A ranking store checks it in the snapshot that it searches.
+        """
+        with stage("embed"):
+            wanted = self.config.embedding_model
+            if wanted is not None and model_name(wanted) != model_name(self.embedder.fingerprint.model):
+                raise EmbeddingMismatchError(
+                    f"embedding_model is {wanted!r}, but the embedder here is {self.embedder.fingerprint.model!r}; "
+                    f"set embed_model: {wanted} in documents.yaml and ingest again, or remove embedding_model"
+                )
+            if self._ranking is None and self._recorded is not None:
+                check_embedder(self._recorded, self.embedder.fingerprint)
+            return self.embedder.embed([query], role="query")[0]  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from ragistry.errors import QueryError
 from ragistry.protocols import DocumentStore, LibraryStore
 from ragistry.techniques.folding import retrieve_filled
 from ragistry.text.languages import chunk_language
-from ragistry.text.phrases import ParsedQuery, count_held, has_words, parse_query, without_symbols
+from ragistry.text.phrases import ParsedQuery, count_held, has_words, without_symbols
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, StageScore, Where
 from ragistry.utils.where import normalise
@@ -54,14 +54,10 @@ class PhraseSearch:
         self._language = language
         self._chooses_targets = chooses_targets
 
-    def run(self, retrieve: Retrieve, query: str, top_k: int | None, where: Where | None) -> list[Document]:
-        """Run a technique; without quotation marks, with the query as it is.
-
-        Raises `QueryError` if the query only excludes words.
-        """
-        parsed = parse_query(query)
-        if parsed is None:
-            return retrieve(query, top_k, where)
+    def run(
+        self, retrieve: Retrieve, query: str, parsed: ParsedQuery, top_k: int | None, where: Where | None
+    ) -> list[Document]:
+        """Run a technique for a query and its parts. Raises `QueryError` if the query only excludes words."""
         if not parsed.phrases and not parsed.words_beside:
             raise QueryError(f"the query only excludes words: {shown(query)}; add the words to search for")
         if wordless := [phrase for phrase in (*parsed.phrases, *parsed.excluded) if not has_words(phrase)]:

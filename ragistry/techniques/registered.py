@@ -6,7 +6,6 @@ import os
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from traceback import walk_tb
@@ -14,14 +13,15 @@ from typing import Any
 
 from ragistry.errors import ConfigError, RagistryError, TechniqueError
 from ragistry.protocols import Technique
+from ragistry.techniques.built_in import is_built_in
 from ragistry.techniques.classes import retrieve_complaints
 from ragistry.techniques.phrases import PhraseSearch
+from ragistry.text.phrases import parse_query
 from ragistry.trace import stage
-from ragistry.types import OUTSIDE, Document, StageScore, Where, is_outside
+from ragistry.types import OUTSIDE, Document, Ranking, StageScore, Where, is_outside
 from ragistry.utils.limits import check_query, check_top_k
 from ragistry.utils.where import matches, normalise
 
-PACKAGE = __name__.partition(".")[0]
 INSTALLED = tuple(
     f"{folder}{os.sep}"
     for folder in (
@@ -71,7 +71,7 @@ class RegisteredTechnique:
         self.sets_top_k = sets_top_k
         self._is_base = is_base
         self._phrases = phrases
-        self._checks_results = not is_base or type(technique).__module__.partition(".")[0] != PACKAGE
+        self._checks_results = not (is_base and is_built_in(technique))
 
     def __repr__(self) -> str:
         return f"<technique {self.name!r}: {type(self.technique).__name__}>"
@@ -83,22 +83,40 @@ class RegisteredTechnique:
                 check_top_k(top_k)
         if self._checks_results and where is not None:
             where = normalise(where)
-        search = self._retrieve if self._phrases is None else partial(self._phrases.run, self._retrieve)
         with stage(self.name) as this:
             try:
-                documents = search(query, top_k, where)
+                if self._phrases is None or (parsed := parse_query(query)) is None:
+                    documents = self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+                else:
+                    documents = self._phrases.run(self._retrieve, query, parsed, top_k, where)
             except Exception as error:
                 name_error(error, self.name)
                 raise
             this.documents_out = len(documents)
         return documents
 
+    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+        """Rank without reading texts, as a base; None if the technique cannot, or its results must be checked."""
+        rank = None if self._checks_results else getattr(self.technique, "rank", None)
+        if rank is None:
+            return None
+        with stage(self.name) as this:
+            try:
+                ranking: Ranking | None = rank(query, top_k, where)
+            except Exception as error:
+                name_error(error, self.name)
+                raise
+            this.documents_out = 0 if ranking is None else len(ranking.scores)
+        return ranking
+
     def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
-        documents = self.technique.retrieve(query, top_k=top_k, where=where)
+        return self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+
+    def _checked(self, documents: Any, top_k: int | None, where: Where | None) -> list[Document]:
         if self._checks_results:
             self._check(documents, where)
             return [self._explained(document) for document in documents[:top_k]]
-        return documents[:top_k]
+        return documents[:top_k]  # type: ignore[no-any-return]
 
     def _explained(self, document: Document) -> Document:
         """Add a score that the code of a technique did not record in ``scores``."""

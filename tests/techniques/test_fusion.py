@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from statistics import fmean, pstdev
 
@@ -13,12 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import TechniqueError
-from ragistry.techniques.fusion import dbsf, min_max_fusion, prominences, reciprocal_rank_fusion, scaled
+from ragistry.techniques import fusion
+from ragistry.techniques.fusion import distinct, fused_documents, scaled, scores_of, spreads_of
 from ragistry.types import Document, StageScore, ranked
 from ragistry.utils.ids import content_id
 from tests.messages import refused
 
 IDS = "abcdefghij"
+reciprocal_rank_fusion = partial(fused_documents, fusion="rrf")
+min_max_fusion = partial(fused_documents, fusion="min_max")
+dbsf = partial(fused_documents, fusion="dbsf")
+
+
+def prominences(rankings: list[list[Document]]) -> list[float]:
+    scores = [scores_of(distinct(ranking)) for ranking in rankings]
+    return fusion.prominences(scores, spreads_of(scores))
 
 
 def ranking(scores: dict[str, float], stage: str = "dense") -> list[Document]:

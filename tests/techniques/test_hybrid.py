@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from ragistry import Workspace
 from ragistry.errors import InvalidConfigError
+from ragistry.stores.local import LocalStore, rows
+from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
+from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.registered import RegisteredTechnique
-from ragistry.types import Document, StageScore
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import Document, EmbeddedChunk, StageScore
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, scored, traced
 
+EMBEDDER = HashingEmbedder()
 every_fusion = pytest.mark.parametrize("fusion", ["dbsf", "rrf", "min_max"])
 
 
@@ -114,12 +120,77 @@ def test_every_base_is_asked_the_same_and_for_enough():
     assert len(technique.retrieve("q", where={"page": 3})) == 2
     assert words.asked == vectors.asked == [{"query": "q", "top_k": 30, "where": {"page": 3}}]
     assert len(technique.retrieve("q", top_k=40)) == 5
-    assert words.asked[1] == {"query": "q", "top_k": 40, "where": None}
+    assert words.asked[1] == {"query": "q", "top_k": 60, "where": None}, "whole parts of 30"
 
 
 def test_nothing_to_fuse_is_refused():
     with refused(InvalidConfigError, "bases"):
         fused([])
+
+
+# Bases that rank without reading texts
+
+
+class Unranked:
+    """A store whose chunks cannot be ranked without their texts."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rank":
+            raise AttributeError(name)
+        return getattr(self._store, name)
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Sixty sources of a chunk; of every four, two have the same text."""
+    texts = [f"Apples of kind {number // 2 if number % 4 < 2 else number} grow on old trees." for number in range(60)]
+    with closing(LocalStore(tmp_path_factory.mktemp("shelf"))) as store:
+        store.use_embedder(EMBEDDER.fingerprint)
+        for number, (text, vector) in enumerate(zip(texts, EMBEDDER.embed(texts), strict=True)):
+            place = {"collection": "c", "source_file": f"{number}.md", "chunk_index": 0, "source_hash": "1"}
+            store.replace_source("c", f"{number}.md", [EmbeddedChunk(text, {**place, "even": number % 2 == 0}, vector)])
+        yield store
+
+
+def over(store: Any, **config: Any) -> HybridTechnique:
+    bases = [NaiveRAGTechnique({}, store=store, embedder=EMBEDDER), BM25Technique({}, store=store)]
+    return HybridTechnique(config, bases=bases)
+
+
+@every_fusion
+@pytest.mark.parametrize("fetch", [7, 100])
+@pytest.mark.parametrize("where", [None, {"even": True}])
+def test_ranking_by_keys_finds_what_reading_all_texts_finds(shelf, fusion, fetch, where):
+    by_keys, by_texts = over(shelf, fusion=fusion, fetch=fetch), over(Unranked(shelf), fusion=fusion, fetch=fetch)
+    for top_k in (1, 3, 25, 1000):
+        assert by_keys.retrieve("kind 9 apples", top_k=top_k, where=where) == by_texts.retrieve(
+            "kind 9 apples", top_k=top_k, where=where
+        )
+
+
+def test_only_the_texts_of_results_are_read(shelf, monkeypatch):
+    read: list[int] = []
+    documents = rows.documents
+    monkeypatch.setattr(rows, "documents", lambda at, keys: read.extend(keys) or documents(at, keys))
+    assert len(over(shelf).retrieve("kind 17 apples", top_k=3)) == 3
+    assert 3 <= len(read) <= 4, "the results, and one with the score of the last"
+
+
+def test_store_that_changes_before_the_texts_are_read_is_searched_again(shelf, monkeypatch):
+    rank = shelf.rank
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        ranking = rank(*arguments, **options)
+        shelf.replace_source("c", "59.md", [])
+        return ranking
+
+    monkeypatch.setattr(shelf, "rank", meanwhile)
+    found = over(shelf).retrieve("kind 59 apples", top_k=100)
+    assert len(found) == 59
+    assert "59.md" not in {document.metadata["source_file"] for document in found}
 
 
 # A collection that is renamed, or a source that is moved, between the searches of two bases

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +26,7 @@ from ragistry.stores.local.selecting import Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
-from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
+from ragistry.stores.records import Keys, Scores, best_documents, best_scores, check_deletion, check_stored, in_order
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -36,12 +36,14 @@ from ragistry.types import (
     EmbeddedChunk,
     EmbedderFingerprint,
     Progress,
+    Ranking,
     Repair,
     ScoreKind,
     SourceInfo,
     Where,
 )
 from ragistry.utils.disk import is_full
+from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import shown
@@ -55,6 +57,9 @@ ATTEMPTS = 6
 """Number of attempts of a search if the store is written or an index is rebuilt meanwhile."""
 LAG, LAG_SHARE = 1_000, 0.05
 """Number of chunks, or share of all, by which indexes may lag before a writer updates them."""
+SCORES: dict[str, tuple[str, ScoreKind]] = {"words": ("bm25", "bm25"), "vectors": ("dense", "cosine")}
+"""Stage and kind of the scores of each index."""
+Found = TypeVar("Found")
 
 
 class LocalStore:
@@ -239,64 +244,77 @@ class LocalStore:
 
     # Searching
 
-    def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
+    def search(
+        self,
+        query_vector: Sequence[float],
+        top_k: int = 10,
+        *,
+        where: Where | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> list[Document]:
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
-
-        def nearest(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
-            vector = unit_query(query_vector, head.dimension or None)
-            selection = self._selection(connection, head, condition)
-            return self._vectors.nearest(connection, head, view, vector, top_k, selection)
-
-        return self._search(self._vectors, nearest, top_k, "dense", "cosine")
+        return self._search(query_vector, top_k, where, self._documents, embedder=embedder)
 
     def search_text(
         self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
     ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        return self._search(query, top_k, where, self._documents, every=every)
 
-        def best(connection: sqlite3.Connection, head: Head, view: Any) -> tuple[Keys, Scores]:
-            selection = self._selection(connection, head, condition)
-            if selection is None and head.removed > view.stamp.removed:
-                selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
-            return self._words.best(view, query, top_k, None if selection is None else selection.keys, every=every)
-
-        return self._search(self._words, best, top_k, "bm25", "bm25")
+    def rank(
+        self,
+        query: str | Sequence[float],
+        top_k: int,
+        *,
+        where: Where | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> Ranking:
+        return self._search(query, top_k, where, self._ranking, embedder=embedder)
 
     def _search(
         self,
-        index: DerivedIndex[Any],
-        find: Callable[[sqlite3.Connection, Head, Any], tuple[Keys, Scores]],
+        query: str | Sequence[float],
         top_k: int,
-        stage: str,
-        kind: ScoreKind,
-    ) -> list[Document]:
-        """Run ``find`` on the index, in a snapshot for which the index is valid."""
+        where: Where | None,
+        result: Callable[[sqlite3.Connection, Head, tuple[Keys, Scores], int, tuple[str, ScoreKind]], Found],
+        *,
+        every: bool = False,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> Found:
+        """Search an index in a snapshot for which it is valid, and make the result in the same snapshot."""
+        condition = None if where is None else normalise(where)
+        index: DerivedIndex[Any] = self._words if isinstance(query, str) else self._vectors
         behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
             with self._database.read() as connection:
                 head, view = read_head(connection), None
+                if embedder is not None and head.embedder is not None:
+                    check_same_embedder(from_json(head.embedder), embedder)
                 try:
                     view = index.view(connection, head)
                     if index.lag(view, head) > index.may_lag and not behind:
                         raise Stale("")
-                    candidates = find(connection, head, view)
+                    selection = None if condition is None else self._selections.of(connection, head.version, condition)
+                    if isinstance(query, str):
+                        if selection is None and head.removed > view.stamp.removed:
+                            selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
+                        allowed = None if selection is None else selection.keys
+                        found = self._words.best(view, query, top_k, allowed, every=every)
+                    else:
+                        vector = unit_query(query, head.dimension or None)
+                        found = self._vectors.nearest(connection, head, view, vector, top_k, selection)
                     index.confirm(view, head)
-                    found = best_documents(
-                        candidates, top_k, stage, kind,
-                        ids_of=partial(rows.ids_of, connection), documents_of=partial(rows.documents, connection),
-                    )  # fmt: skip
+                    made = result(connection, head, found, top_k, SCORES[index.name])
                 except Stale as stale:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
                 else:
                     if index is self._words and head.next_key > view.stamp.next_key:
                         degraded(f"the newest chunks are not searched yet: {behind}")
-                    if not found and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
+                    if not len(found[0]) and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
                         log.warning("%s: the store is empty; ingest something first", self.folder)
-                    return found
+                    return made
             try:
                 index.bring_up(reason)
             except StoreError as error:
@@ -305,8 +323,34 @@ class LocalStore:
                 behind = str(error)
         raise StoreError(f"the store {str(self.folder)!r} is written so often that no search succeeds; try again")
 
-    def _selection(self, connection: sqlite3.Connection, head: Head, where: Where | None) -> Selection | None:
-        return None if where is None else self._selections.of(connection, head.version, where)
+    def _documents(
+        self,
+        connection: sqlite3.Connection,
+        _: Head,
+        found: tuple[Keys, Scores],
+        top_k: int,
+        score: tuple[str, ScoreKind],
+    ) -> list[Document]:
+        return best_documents(
+            found, top_k, *score,
+            ids_of=partial(rows.ids_of, connection), documents_of=partial(rows.documents, connection),
+        )  # fmt: skip
+
+    def _ranking(
+        self,
+        connection: sqlite3.Connection,
+        head: Head,
+        found: tuple[Keys, Scores],
+        top_k: int,
+        score: tuple[str, ScoreKind],
+    ) -> Ranking:
+        scores = best_scores(found, top_k, score[1], ids_of=partial(rows.ids_of, connection))
+        return Ranking(scores, *score, (self, head.version), partial(self._read_ranked, head.version))
+
+    def _read_ranked(self, version: int, keys: Sequence[int]) -> Mapping[int, Document] | None:
+        """See `Ranking.read`."""
+        with self._database.read() as connection:
+            return rows.documents(connection, keys) if read_head(connection).version == version else None
 
     # Reading
 

@@ -17,7 +17,6 @@ from ragistry.errors import ConfigError, ModelError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.classes import SETTING
-from ragistry.techniques.fusion import Ranking
 from ragistry.techniques.query_fusion import fuse_by_rank
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.routing.evidence import EvidenceRouter
@@ -230,7 +229,7 @@ def _search_stores(calls: Sequence[Call], top_k: int) -> list[Document]:
 
     The trace names targets that cannot be searched. If all fail, the first error is raised.
     """
-    rankings: list[Ranking] = []
+    rankings: list[list[Document]] = []
     failures: list[ModelError | StoreError] = []
     with ThreadPoolExecutor(len(calls), thread_name_prefix="route") as pool:
         pending = [(name, pool.submit(copy_context().run, call)) for name, call in calls]
