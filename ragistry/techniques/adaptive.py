@@ -12,7 +12,7 @@ from ragistry.config.numbers import Number
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
-from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.built_in import TechniqueConfig, continued
 from ragistry.text.analysis import TERM_LIMIT
 from ragistry.trace import stage
 from ragistry.types import Document, Where
@@ -79,19 +79,24 @@ class AdaptiveTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
         with stage("choose") as choose:
-            found = self.words.retrieve(query, top_k=max(wanted, 2), where=where)
-            reason = self._enough(query, found, wanted)
+            found = self.words.retrieve(query, top_k=max(wanted, self.config.top_k, 2), where=where)
+            reason = self._enough(query, found)
             base = self.words if reason else self.everything
             choose.detail["base"] = getattr(base, "name", type(base).__name__)
             choose.detail["because"] = reason or "no rule applies"
-        return found[:wanted] if reason else self.everything.retrieve(query, top_k=wanted, where=where)
+        if not reason:
+            return self.everything.retrieve(query, top_k=wanted, where=where)
+        if self.config.top_k <= len(found) < wanted:
+            more = self.everything.retrieve(query, top_k=wanted, where=where)
+            return continued(found, more, "adaptive", wanted)
+        return found[:wanted]
 
-    def _enough(self, query: str, found: Sequence[Document], wanted: int) -> str:
+    def _enough(self, query: str, found: Sequence[Document]) -> str:
         """Return the reason why the results by words suffice; empty if they do not."""
         share, second = identifier_share(query), part_of_best(found)
         if found and share >= self.config.identifiers:
             return f"{share:.0%} of the query's words are identifiers"
-        if len(found) >= wanted and second <= self.config.clear:
+        if len(found) >= self.config.top_k and second <= self.config.clear:
             return f"the second score by words is {second:.2f} of the best"
         return ""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from math import inf, nextafter
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,6 +32,23 @@ class TechniqueConfig(BaseModel):
 def rescored(document: Document, stage: str, kind: ScoreKind, score: float) -> Document:
     """Return a copy of the document with a new score; its earlier scores stay in ``scores``."""
     return replace(document, score=score, scores=(*document.scores, StageScore(stage, kind, score)))
+
+
+def continued(first: list[Document], deeper: Iterable[Document], stage: str, top_k: int) -> list[Document]:
+    """Append what lies deeper in a ranking, with scores below the others, so that more results reorder nothing.
+
+    Args:
+        first: The results from the candidates of a technique.
+        deeper: A ranking, best first. Documents of ``first`` are skipped.
+        stage: Name of the stage of the new scores.
+        top_k: Maximum number of documents.
+    """
+    known = {document.id for document in first}
+    more = [document for document in deeper if document.id not in known][: max(0, top_k - len(first))]
+    if first and more:
+        best, below = more[0].score, nextafter(first[-1].score, -inf)
+        more = [rescored(document, stage, "other", below - (best - document.score)) for document in more]
+    return [*first, *more][:top_k]
 
 
 def require_word_search(store: object, technique: object, remedy: str) -> None:

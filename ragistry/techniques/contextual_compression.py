@@ -56,6 +56,7 @@ class ContextualCompressionTechnique(PromptedTechnique):
         )
 
     config: Config
+    stable_order = False  # of the first results, those without a useful sentence are left out
 
     def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         documents = self.base.retrieve(query, top_k=top_k, where=where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
-from ragistry.techniques.folding import COPIES, folded, retrieve_filled
+from ragistry.techniques.folding import COPIES, folded
 from ragistry.text.analysis import analyse, query_terms
 from ragistry.text.languages import chunk_language
 from ragistry.trace import degraded, stage
@@ -51,12 +51,11 @@ class DistinctTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        results = retrieve_filled(
-            lambda number: self.base.retrieve(query, top_k=number, where=where),
-            lambda candidates: self._fold(candidates, query),
-            wanted,
-            first=min(TOP_K_LIMIT, max(2 * wanted, self.config.fetch)),
-        )
+        for depth in self._depths():
+            candidates = self.base.retrieve(query, top_k=depth, where=where)
+            results = self._fold(candidates, query)[:wanted]
+            if len(results) == wanted or len(candidates) < depth:
+                break
         if any(COPIES in result.metadata for result in results):
             degraded(
                 "similar passages of other sources are folded under some results, which name them; "
@@ -67,9 +66,25 @@ class DistinctTechnique:
     def _fold(self, candidates: Sequence[Document], query: str) -> list[Document]:
         with stage("fold") as this:
             this.documents_in = len(candidates)
-            results = ranked(map(_folded, families(candidates, self.config.similarity, query)))
+            places = {id(document): place for place, document in enumerate(candidates)}
+            results = []
+            for family in families(candidates, self.config.similarity, query):
+                end = next(depth for depth in self._depths() if places[id(family[0])] < depth)
+                results.append(_folded(family, [one for one in family if places[id(one)] < end]))
             this.documents_out = len(results)
-        return results
+        return ranked(results)
+
+    def _depths(self) -> Iterator[int]:
+        """Yield the numbers of candidates, each four times the one before.
+
+        A copy below the depth at which its group was found does not take the place of the group's newest, so that more
+        results do not change fewer ones.
+        """
+        depth = self.config.fetch
+        while depth < TOP_K_LIMIT:
+            yield depth
+            depth *= 4
+        yield TOP_K_LIMIT
 
 
 def families(documents: Sequence[Document], similarity: float, query: str) -> list[list[Document]]:
@@ -138,10 +153,11 @@ def shingles_of(text: str) -> set[str]:
     return set(map(" ".join, zip(*(words[first:] for first in range(WORDS)), strict=False)))
 
 
-def _folded(family: Sequence[Document]) -> Document:
+def _folded(family: Sequence[Document], candidates: Sequence[Document]) -> Document:
+    """Fold a group under the newest of some of its documents."""
     if len(family) == 1:
         return family[0]
-    newest = max(family, key=lambda one: (str(one.metadata.get("modified", "")), one.score))
+    newest = max(candidates, key=lambda one: (str(one.metadata.get("modified", "")), one.score))
     result = rescored(newest, "distinct", "other", family[0].score)
     return folded(result, [one for one in family if one is not newest])
 

@@ -8,12 +8,13 @@ only occur in rankings of weight 0 are left out. The input rankings are not chan
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import fsum, isfinite, sqrt
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
+from math import ceil, fsum, inf, isfinite, nextafter, sqrt
 from typing import Literal, NamedTuple, TypeVar
 
 from ragistry.errors import TechniqueError
-from ragistry.types import Document, StageScore
+from ragistry.types import TOP_K_LIMIT, Document, StageScore
 from ragistry.utils.ids import content_id
 
 Fusion = Literal["dbsf", "rrf", "min_max"]
@@ -64,6 +65,36 @@ def fused(
     return {one: value / total for one, value in _sums(shares, weights).items()}
 
 
+def fused_in_parts(
+    rankings: Sequence[Mapping[Identity, float]],
+    fetch: int,
+    top_k: int,
+    fuse: Callable[[Sequence[Mapping[Identity, float]]], Mapping[Identity, float]],
+) -> dict[Identity, float]:
+    """Fuse parts of ``fetch`` results of each ranking until ``top_k`` are found; so more results reorder nothing.
+
+    The values of a part are lowered below those of the parts before it. ``rankings`` must have `whole_parts`.
+    """
+    values: dict[Identity, float] = {}
+    for start in range(0, max(map(len, rankings), default=0), fetch):
+        part = rankings
+        if any(len(scores) > fetch for scores in rankings):
+            part = [dict(islice(scores.items(), start, start + fetch)) for scores in rankings]
+        found = {identity: value for identity, value in fuse(part).items() if identity not in values}
+        if values and found:
+            best, below = max(found.values()), nextafter(min(values.values()), -inf)
+            found = {identity: below - (best - value) for identity, value in found.items()}
+        values |= found
+        if len(values) >= top_k:
+            break
+    return values
+
+
+def whole_parts(top_k: int, fetch: int) -> int:
+    """Return how many results of a ranking to ask for, so that it has whole parts of ``fetch`` results."""
+    return min(TOP_K_LIMIT, fetch * ceil(max(top_k, fetch) / fetch))
+
+
 def fused_documents(
     rankings: Sequence[Sequence[Document]],
     fusion: Fusion,
@@ -71,11 +102,13 @@ def fused_documents(
     weights: Sequence[float] | None = None,
     k: float = 60,
     top_k: int | None = None,
+    fetch: int = TOP_K_LIMIT,
     stage: str = "fusion",
 ) -> list[Document]:
-    """Fuse rankings of documents; see `fused`."""
+    """Fuse rankings of documents; see `fused` and `fused_in_parts`."""
     found = [distinct(ranking) for ranking in rankings]
-    values = fused([scores_of(documents) for documents in found], fusion, weights=weights, k=k)
+    scores = [scores_of(documents) for documents in found]
+    values = fused_in_parts(scores, fetch, top_k or TOP_K_LIMIT, lambda part: fused(part, fusion, weights=weights, k=k))
     best = sorted(values, key=lambda identity: (-values[identity], identity))[:top_k]
     return [merged(identity, found, StageScore(stage, fusion, values[identity])) for identity in best]
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import LibraryStore, Technique
-from ragistry.techniques.built_in import TechniqueConfig, rescored
+from ragistry.techniques.built_in import TechniqueConfig, continued, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
 from ragistry.techniques.entities import ENTITY, STAMP, entities, names
 from ragistry.techniques.fusion import scaled
@@ -78,7 +78,8 @@ class GraphTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        ranking = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        found = ranking[: self.config.fetch]
         if not found:
             return found
         with stage("graph") as this:
@@ -97,7 +98,7 @@ class GraphTechnique:
             best = [rescored(one, "graph", "pagerank", scores[one.id]) for one in best]
             worst = best[-1].score if len(best) == wanted else 0.0
             reached = self._reached(graph, gain, scores, worst, where)
-            documents = ranked([*best, *islice(reached, wanted)])[:wanted]
+            documents = continued(ranked([*best, *islice(reached, wanted)])[:wanted], ranking, "graph", wanted)
             this.detail["hops"] = graph.hops([one for one, _ in seeds], documents[:SHOWN])
             this.documents_out = len(documents)
         return documents

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from math import ceil, fsum, inf, nextafter
+from math import fsum, inf
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -16,7 +15,18 @@ from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, is_built_in
-from ragistry.techniques.fusion import Fusion, Identity, distinct, fused, merged, prominences, scores_of, spreads_of
+from ragistry.techniques.fusion import (
+    Fusion,
+    Identity,
+    distinct,
+    fused,
+    fused_in_parts,
+    merged,
+    prominences,
+    scores_of,
+    spreads_of,
+    whole_parts,
+)
 from ragistry.trace import OpenStage, stage
 from ragistry.types import TOP_K_LIMIT, Document, Ranking, StageScore, Where, ranked
 
@@ -79,8 +89,7 @@ class HybridTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        fetch = self.config.fetch
-        depth = min(TOP_K_LIMIT, fetch * ceil(max(wanted, fetch) / fetch))  # whole parts; see `_fused`
+        depth = whole_parts(wanted, self.config.fetch)
         weights = self.config.weights or [1.0] * len(self.bases)
         asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]
         if rankings := ranked_in_one_snapshot([base for base, _ in asked], query, depth, where):
@@ -105,34 +114,22 @@ class HybridTechnique:
         wanted: int,
         this: OpenStage,
     ) -> dict[Identity, float]:
-        """Fuse parts of ``fetch`` results each, until ``wanted`` are found.
-
-        So more results do not change the order of fewer ones. The scores of a part are below those of the part before.
-        """
         this.documents_in = sum(map(len, rankings))
-        weights, fetch, fusion = [weight for _, weight in asked], self.config.fetch, self.config.fusion
+        weights, fusion = [weight for _, weight in asked], self.config.fusion
         is_gated = self.config.gate and len(rankings) > 1
-        values: dict[Identity, float] = {}
-        for start in range(0, max(map(len, rankings), default=0), fetch):
-            part = rankings
-            if any(len(scores) > fetch for scores in rankings):
-                part = [dict(islice(scores.items(), start, start + fetch)) for scores in rankings]
+
+        def fuse(part: Sequence[Mapping[Identity, float]]) -> dict[Identity, float]:
+            nonlocal weights
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
-            if is_gated and spreads is not None and not start:
+            if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
                 this.detail["gate"] = [
                     {"base": _name(base), "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
                     for (base, _), weight, one in zip(asked, weights, prominence, strict=True)
                 ]
-            found = fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
-            if start:
-                found = {identity: value for identity, value in found.items() if identity not in values}
-                lower = max(found.values(), default=0.0) - nextafter(min(values.values()), -inf)
-                found = {identity: value - lower for identity, value in found.items()}
-            values |= found
-            if len(values) >= wanted:
-                break
-        return values
+            return fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
+
+        return fused_in_parts(rankings, self.config.fetch, wanted, fuse)
 
     def _score(self, value: float) -> StageScore:
         return StageScore("hybrid", self.config.fusion, value)

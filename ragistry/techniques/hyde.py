@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
-from ragistry.models.adapt import as_embedder
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
 from ragistry.techniques.prompting import (
     HasWords,
@@ -65,7 +64,7 @@ class HyDETechnique(PromptedTechnique):
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
-        self.embedder = as_embedder(embedder)
+        self.embedder = embedder
         self._recorded = store if isinstance(store, LibraryStore) else None
         self.prompter = Prompter(generator, store=store, strict=self.config.strict)
 

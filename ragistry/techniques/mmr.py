@@ -11,9 +11,8 @@ from pydantic import Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import StoreError
-from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
-from ragistry.techniques.built_in import TechniqueConfig, rescored
+from ragistry.techniques.built_in import TechniqueConfig, continued, rescored
 from ragistry.techniques.fusion import scaled
 from ragistry.trace import stage
 from ragistry.types import TOP_K_LIMIT, Document, Where
@@ -30,7 +29,8 @@ class MMRTechnique:
     Summaries", 1998. The score of a document is ``lambda * relevance + (1 - lambda) * novelty``. Relevance is the
     base's score, scaled to [0, 1] over the candidates, so words, fusion or a reranker of the base still count. Novelty
     is one minus the largest cosine similarity to a document above it, clipped to [0, 1]. Scores fall from the first
-    document to the last, as in the paper's greedy order.
+    document to the last, as in the paper's greedy order. What the base ranks below ``fetch`` comes after the others, in
+    the order of the base.
 
     Vectors come from ``store``. If a document is not there, because the base searches another store or it was deleted
     meanwhile, ``embedder`` embeds its content.
@@ -46,22 +46,23 @@ class MMRTechnique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store
-        self.embedder = as_embedder(embedder)
+        self.embedder = embedder
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
-        if not candidates:
+        found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        if not found:
             return []
         # In the order of their ids, so that argmax breaks ties as rankings do.
-        candidates = sorted(candidates, key=lambda document: document.id)
+        candidates = sorted(found[: self.config.fetch], key=lambda document: document.id)
         with stage("diversify") as this:
             this.documents_in = len(candidates)
             vectors = self._vectors(candidates)
             relevance = np.array(scaled([document.score for document in candidates]), dtype=np.float32)
             chosen = choose(vectors, relevance, self.config.weight, wanted)
             this.documents_out = len(chosen)
-        return [rescored(candidates[row], "mmr", "mmr", score) for row, score in chosen]
+        documents = [rescored(candidates[row], "mmr", "mmr", score) for row, score in chosen]
+        return continued(documents, found, "mmr", wanted)
 
     def _vectors(self, documents: Sequence[Document]) -> Vectors:
         """Return the vectors of the documents, ``(n, d)``."""

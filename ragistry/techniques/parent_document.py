@@ -11,6 +11,7 @@ from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.folding import retrieve_filled
 from ragistry.techniques.neighbours import fetch_for, widened
 from ragistry.types import Document, Where
 
@@ -35,8 +36,14 @@ class ParentDocumentTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
-        return widened(self.store, hits, reach=self.config.reach, top_k=wanted, where=where, choose=self._part)
+        return retrieve_filled(
+            lambda number: self.base.retrieve(query, top_k=number, where=where),
+            lambda hits: widened(
+                self.store, hits, reach=self.config.reach, top_k=wanted, where=where, choose=self._part
+            ),
+            wanted,
+            first=fetch_for(wanted),
+        )
 
     def _part(self, chunks: list[Document], at: int) -> list[Document]:
         """Select the largest part around the hit that fits."""

@@ -13,7 +13,6 @@ from pydantic import Field, field_validator
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ConfigError
-from ragistry.models.adapt import as_embedder
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.text.analysis import analyse, query_terms
@@ -153,7 +152,7 @@ class RocchioTechnique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
         self.store = store
-        self.embedder = as_embedder(embedder)
+        self.embedder = embedder
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)

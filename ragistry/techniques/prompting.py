@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ModelConnectionError, ModelError
-from ragistry.models.adapt import as_generator
 from ragistry.protocols import DocumentStore, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.trace import degraded, stage
@@ -129,7 +128,7 @@ class Prompter:
     """
 
     def __init__(self, generator: Generator, *, store: object = None, strict: bool = False) -> None:
-        self._generator = as_generator(generator)
+        self._generator = generator
         self._strict = strict
         version = getattr(store, "version", None)
         self._version: Callable[[], object] = version if callable(version) else lambda: None

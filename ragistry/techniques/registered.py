@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
@@ -51,9 +51,24 @@ class RegisteredTechnique:
         is_base: Another technique of the registry builds on this one.
         phrases: Searches the phrases of a query; None to treat quotation marks as text, as in a base.
         entry: The name or entry that it was built from, so that a comparison can build it again; None for an object.
+        over: The techniques that it builds on.
+
+    Attributes:
+        stable_order: The results for a smaller ``top_k`` are the first of those for a larger one: what the attribute
+            ``stable_order`` of the class says, else true for a technique of this package, if it builds only on such
+            ones.
     """
 
-    __slots__ = ("_checks_results", "_is_base", "_phrases", "entry", "name", "sets_top_k", "technique")
+    __slots__ = (
+        "_checks_results",
+        "_is_base",
+        "_phrases",
+        "entry",
+        "name",
+        "sets_top_k",
+        "stable_order",
+        "technique",
+    )
 
     def __init__(
         self,
@@ -64,6 +79,7 @@ class RegisteredTechnique:
         is_base: bool = False,
         phrases: PhraseSearch | None = None,
         entry: str | Mapping[str, Any] | None = None,
+        over: Iterable[RegisteredTechnique] = (),
     ) -> None:
         self.name = name
         self.entry = entry
@@ -71,6 +87,8 @@ class RegisteredTechnique:
         self.sets_top_k = sets_top_k
         self._is_base = is_base
         self._phrases = phrases
+        own: bool = getattr(technique, "stable_order", is_built_in(technique))
+        self.stable_order: bool = own and all(base.stable_order for base in over)
         self._checks_results = not (is_base and is_built_in(technique))
 
     def __repr__(self) -> str:

@@ -206,7 +206,7 @@ class TechniqueRegistry:
     def base(self, name: str) -> RegisteredTechnique:
         """Return a technique as the base of another one; see `RegisteredTechnique`. Raises the errors of `get`."""
         built = self.get(name)
-        return RegisteredTechnique(built.name, built.technique, is_base=True)
+        return RegisteredTechnique(built.name, built.technique, is_base=True, over=[built])
 
     def build(self, entry: Mapping[str, Any], *, name: str = "built") -> RegisteredTechnique:
         """Build a technique from an entry, as techniques.yaml could have it.
@@ -348,8 +348,9 @@ class TechniqueRegistry:
             raise kind(said if self.is_packaged else f"{self.file.place(entry.keys)}: {said}") from error
         phrases = PhraseSearch(self.resources, self.language, chooses_targets=chooses)
         return RegisteredTechnique(
-            entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name
-        )
+            entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name,
+            over=[self.get(base) for base in bases_of(entry, cls)],
+        )  # fmt: skip
 
 
 def _take_mistakes(problems: Problems) -> dict[str, list[str]]:

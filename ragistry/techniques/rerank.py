@@ -14,9 +14,9 @@ from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ModelError
-from ragistry.models.adapt import as_reranker, name_of
+from ragistry.models.adapt import name_of
 from ragistry.protocols import Reranker, Technique
-from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.built_in import TechniqueConfig, continued
 from ragistry.techniques.fusion import scaled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore, Where, ranked
@@ -35,9 +35,9 @@ class RerankTechnique:
     scores), and only the order and the relative distances within one list mean something. Bruch, Gai and Ingber, "An
     Analysis of Fusion Functions for Hybrid Retrieval", 2023, find this as good as other scalings that keep distances.
 
-    The reranker reads title and headings with a passage if the index has them. All returned documents are scored, so a
-    ``top_k`` above ``fetch`` scores more. If the reranker fails, the base's results are returned, and the trace says
-    so. ``scores`` of a document has the reranker's score and the mixed one.
+    The reranker reads title and headings with a passage if the index has them. What the base ranks below ``fetch``
+    comes after the others, in the order of the base. If the reranker fails, the base's results are returned, and the
+    trace says so. ``scores`` of a document has the reranker's score and the mixed one.
     """
 
     class Config(TechniqueConfig):
@@ -55,11 +55,12 @@ class RerankTechnique:
     def __init__(self, config: Configuration, *, base: Technique, reranker: Reranker) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
-        self.reranker = as_reranker(reranker)
+        self.reranker = reranker
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        candidates = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        found = self.base.retrieve(query, top_k=max(wanted, self.config.fetch), where=where)
+        candidates = found[: self.config.fetch]
         if not candidates:
             return []
         with stage("rerank", weight=self.config.weight) as this:
@@ -71,9 +72,9 @@ class RerankTechnique:
                     raise
                 _log.warning("the reranker failed; the results have the order of the base: %s", error)
                 degraded(f"not reranked: {error}")
-                documents = candidates[:wanted]
+                documents = found[:wanted]
             else:
-                documents = self._mixed(candidates, given)[:wanted]
+                documents = continued(self._mixed(candidates, given)[:wanted], found, "rerank", wanted)
             this.documents_out = len(documents)
         return documents
 

@@ -8,6 +8,7 @@ from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig
+from ragistry.techniques.folding import retrieve_filled
 from ragistry.techniques.neighbours import fetch_for, widened
 from ragistry.types import Document, Where
 
@@ -31,8 +32,12 @@ class SentenceWindowTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        hits = self.base.retrieve(query, top_k=fetch_for(wanted), where=where)
-        return widened(self.store, hits, reach=self.config.window, top_k=wanted, where=where, choose=_all)
+        return retrieve_filled(
+            lambda number: self.base.retrieve(query, top_k=number, where=where),
+            lambda hits: widened(self.store, hits, reach=self.config.window, top_k=wanted, where=where, choose=_all),
+            wanted,
+            first=fetch_for(wanted),
+        )
 
 
 def _all(chunks: list[Document], _at: int) -> list[Document]:

@@ -70,6 +70,15 @@ class TechniqueConformance:
     def test_returns_no_more_than_asked_for(self, technique: Technique, top_k: int) -> None:
         assert 1 <= len(technique.retrieve(self.query, top_k=top_k)) <= top_k
 
+    @pytest.mark.parametrize("top_k", [1, 2, 4, 10])
+    def test_more_results_do_not_change_fewer_ones(self, technique: Technique, top_k: int) -> None:
+        if not getattr(technique, "stable_order", True):
+            pytest.skip("its class says that the order depends on top_k: stable_order = False")
+        fewer, more = (technique.retrieve(self.query, top_k=number) for number in (top_k, 1000))
+        assert [(one.id, one.score) for one in fewer] == [(one.id, one.score) for one in more[:top_k]], (
+            "take candidates to a depth of your own and append what lies deeper, or set stable_order = False"
+        )
+
     def test_keeps_to_the_condition(self, technique: Technique, condition: dict[str, Any]) -> None:
         documents = technique.retrieve(self.query, top_k=10, where=condition)
         assert documents

@@ -26,7 +26,7 @@ def chosen(query: str, words: dict[str, float], top_k: int = 5, **config: Any) -
     """The name of the base that was chosen, and what was found."""
     bases = Ready(scored(**words)), Ready(scored(other=1.0))
     named = [RegisteredTechnique(name, base) for name, base in zip(("words", "everything"), bases, strict=True)]
-    found, stages = traced(AdaptiveTechnique(config, bases=named), query, top_k=top_k)
+    found, stages = traced(AdaptiveTechnique(config | {"top_k": top_k}, bases=named), query)
     choose = next(stage for stage in stages if stage.name == "choose")
     name = choose.detail["base"]
     assert choose.detail["because"]

@@ -23,6 +23,12 @@ MORE = """
   by_rank: {use: hybrid, bases: [naive, bm25], fusion: rrf}
   by_score: {use: hybrid, bases: [naive, bm25], fusion: min_max, weights: [2, 1]}
   parents: {use: parent_document, base: naive, max_characters: 600}
+  small: {use: hybrid, bases: [naive, bm25], fetch: 3}
+  few: {use: mmr, base: naive, fetch: 3}
+  rest: {use: rerank, base: small, fetch: 3}
+  walk: {use: graph, base: small, fetch: 3}
+  newest: {use: distinct, base: small, fetch: 2}
+  variants: {use: multi_query, base: auto, n: 3, fetch: 3}
   flow:
     use: pipeline
     steps:

@@ -253,14 +253,14 @@ class LocalStore:
         embedder: EmbedderFingerprint | None = None,
     ) -> list[Document]:
         check_top_k(top_k)
-        return self._search(query_vector, top_k, where, self._documents, embedder=embedder)
+        return self._search(self._vectors, query_vector, top_k, where, self._documents, embedder=embedder)
 
     def search_text(
         self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
     ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        return self._search(query, top_k, where, self._documents, every=every)
+        return self._search(self._words, query, top_k, where, self._documents, every=every)
 
     def rank(
         self,
@@ -270,11 +270,13 @@ class LocalStore:
         where: Where | None = None,
         embedder: EmbedderFingerprint | None = None,
     ) -> Ranking:
-        return self._search(query, top_k, where, self._ranking, embedder=embedder)
+        index: DerivedIndex[Any] = self._words if isinstance(query, str) else self._vectors
+        return self._search(index, query, top_k, where, self._ranking, embedder=embedder)
 
     def _search(
         self,
-        query: str | Sequence[float],
+        index: DerivedIndex[Any],
+        query: Any,
         top_k: int,
         where: Where | None,
         result: Callable[[sqlite3.Connection, Head, tuple[Keys, Scores], int, tuple[str, ScoreKind]], Found],
@@ -284,7 +286,6 @@ class LocalStore:
     ) -> Found:
         """Search an index in a snapshot for which it is valid, and make the result in the same snapshot."""
         condition = None if where is None else normalise(where)
-        index: DerivedIndex[Any] = self._words if isinstance(query, str) else self._vectors
         behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
             with self._database.read() as connection:
@@ -296,11 +297,11 @@ class LocalStore:
                     if index.lag(view, head) > index.may_lag and not behind:
                         raise Stale("")
                     selection = None if condition is None else self._selections.of(connection, head.version, condition)
-                    if isinstance(query, str):
+                    if isinstance(index, WordIndex):
                         if selection is None and head.removed > view.stamp.removed:
                             selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
                         allowed = None if selection is None else selection.keys
-                        found = self._words.best(view, query, top_k, allowed, every=every)
+                        found = index.best(view, query, top_k, allowed, every=every)
                     else:
                         vector = unit_query(query, head.dimension or None)
                         found = self._vectors.nearest(connection, head, view, vector, top_k, selection)

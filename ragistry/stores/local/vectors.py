@@ -111,19 +111,22 @@ class VectorIndex(DerivedIndex[VectorView]):
             if selection.matrix is None:
                 selection.matrix = self._matrix(connection, head, view, selection.keys)
             keys, matrix = selection.matrix
-            return best(keys, np.vecdot(matrix, query), top_k)
+            return best(keys, np.maximum(np.vecdot(matrix, query), 0), top_k)  # below 0, all are equal
         dead = view.dead if view.stamp.removed == head.removed else _removed_since(connection, view)
         if len(dead) == len(view.keys):
             keys, scores = np.empty(0, np.int64), np.empty(0, np.float32)
         elif len(view.keys) - len(dead) <= self.exact_below:
-            keys, scores = view.keys, np.vecdot(view.rows(slice(None)), query)
+            keys, scores = view.keys, np.maximum(np.vecdot(view.rows(slice(None)), query), 0)
             scores[dead] = -np.inf
         else:
             chosen = None if selection is None else _rows_of(view, selection.keys)
             keys, scores = _nearly_nearest(view, query, top_k, dead, chosen)
         if head.next_key > view.stamp.next_key:
             newer, vectors = _matrix_of(vectors_from(connection, view.stamp.next_key), head.dimension)
-            keys, scores = np.concatenate([keys, newer]), np.concatenate([scores, np.vecdot(vectors, query)])
+            keys, scores = (
+                np.concatenate([keys, newer]),
+                np.concatenate([scores, np.maximum(np.vecdot(vectors, query), 0)]),
+            )
         if selection is not None:
             scores[~np.isin(keys, selection.keys)] = -np.inf
         keys, scores = best(keys, scores, top_k)
