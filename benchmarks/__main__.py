@@ -20,11 +20,11 @@ from typing import NamedTuple, TextIO
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
-    "embedder", "chunker", "extract", "reading", "headings", "pipeline_overhead", "hybrid_overhead", "cli", "lexical",
-    "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract", "page", "serve_load",
-    "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators", "excerpts", "places", "shown",
-    "support", "weak", "fusion", "graph", "multilingual", "chunking", "spellings", "phrases", "statistics",
-    "ray_ingest", "peers", "mutations",
+    "embedder", "runtimes", "chunker", "extract", "reading", "headings", "pipeline_overhead", "hybrid_overhead",
+    "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract",
+    "page", "serve_load", "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators",
+    "excerpts", "places", "shown", "support", "weak", "fusion", "graph", "multilingual", "chunking", "spellings",
+    "phrases", "statistics", "ray_ingest", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0

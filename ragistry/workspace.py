@@ -59,15 +59,16 @@ def open_workspace(
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
-    problems, resources, ollama_host, token_file = Problems(), _Resources(), None, None
+    problems, resources = Problems(), _Resources()
+    given: dict[str, Any] = {}
     with problems.gather():
         resolved = resolve(root, settings)
-        ollama_host = resolved.settings.ollama_host
+        given = {"ollama_host": resolved.settings.ollama_host, "runtime": resolved.settings.runtime}
         if resolved.settings.keep_token_vectors:
-            token_file = _token_file(folder_of(root, resolved.settings.data_dir))
+            given["token_file"] = _token_file(folder_of(root, resolved.settings.data_dir))
         store = choose_store(store_entry(root, resolved))
     with problems.gather():
-        resources.models = Models(read_models(root), ollama_host=ollama_host, token_file=token_file)
+        resources.models = Models(read_models(root), **given)
     with problems.gather():
         registry = TechniqueRegistry.load(_techniques_file(root), resources, keep_broken=True)
         if problems.lines:
@@ -245,10 +246,11 @@ class Workspace(WorkspaceMethods):
             return choose_embedder(
                 settings.embed_model, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
                 ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
+                runtime=settings.runtime, lasting=self.exclusive,
             )  # fmt: skip
         except ConfigError as error:
             address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
-            origin = self.origins["embed_model" if "embed_model" in str(error) else address]
+            origin = self.origins[next((name for name in ("embed_model", "runtime") if name in str(error)), address)]
             raise InvalidConfigError(f"{origin}: {error}") from error
 
     def open_store(self, choice: StoreChoice) -> LibraryStore:
@@ -309,7 +311,8 @@ class Workspace(WorkspaceMethods):
 
         collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
         folder = self.path_of(self.settings.data_dir)
-        keeper = TokenVectorKeeper(self._part("token_file", lambda: _token_file(folder)))  # `close` closes parts
+        token_file = self._part("token_file", lambda: _token_file(folder))  # `close` closes parts
+        keeper = TokenVectorKeeper(token_file, runtime=self.settings.runtime)
         return DocumentService(
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,

@@ -156,6 +156,11 @@ class Settings(Strict):
         300, "seconds for the first request to the server of `embed_model`, which may load the model",
         "documents.timeout",
     )  # fmt: skip
+    runtime: Literal["auto", "onnxruntime", "openvino"] = _document(
+        "auto",
+        "onnxruntime or openvino for minilm; auto: openvino if it is installed and the processor has bfloat16, for "
+        "ingests and servers",
+    )
     ollama_host: str | None = _setting(None, "address of Ollama", also="OLLAMA_HOST")
     chunk_size: Size = _document("auto", "maximum size of a chunk in characters; auto: suitable for the embedder")
     chunk_overlap: Overlap = _document("auto", "maximum overlap of adjacent chunks in characters")

@@ -154,6 +154,7 @@ def compare(
         "machine": {
             "system": platform.platform(),
             "processors": os.cpu_count(),
+            "runtime": getattr(getattr(built.embedder, "live", None), "runtime", ""),
             "load": load,
             "peak_memory_bytes": peak_memory(),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.runtimes import Runtime
 from ragistry.models.token_file import TokenFile, in_8_bits, text_key
 from ragistry.protocols import LibraryStore
 from ragistry.types import SourceInfo
@@ -18,9 +19,9 @@ class TokenVectorKeeper:
     vectors. After a crash, the next call completes the work.
     """
 
-    def __init__(self, file: TokenFile) -> None:
+    def __init__(self, file: TokenFile, *, runtime: Runtime = "auto") -> None:
         self.file = file
-        self._embedder = MiniLMEmbedder()
+        self._embedder = MiniLMEmbedder(runtime=runtime)
 
     def follow(self, store: LibraryStore) -> None:
         """Update the file after a write to the store.

@@ -14,6 +14,7 @@ from pydantic import Field
 from ragistry.config.numbers import Whole
 from ragistry.errors import StoreError
 from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.models.runtimes import Runtime
 from ragistry.models.texts import check_texts
 from ragistry.models.token_file import TokenFile, TokenVectors, in_8_bits, text_key
 from ragistry.trace import degraded
@@ -50,8 +51,9 @@ class MaxSimReranker:
         *,
         memory: Annotated[Whole, Field(ge=0, le=100_000, description="megabytes of token vectors")] = 64,
         token_file: TokenFile | None = None,
+        model_runtime: Runtime = "auto",
     ) -> None:
-        self._embedder = MiniLMEmbedder()
+        self._embedder = MiniLMEmbedder(runtime=model_runtime)
         self._file = token_file
         self._limit = memory * 1_000_000
         self._kept: OrderedDict[bytes, TokenVectors] = OrderedDict()

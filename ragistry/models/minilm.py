@@ -21,13 +21,12 @@ from ragistry.errors import ModelNotFoundError
 from ragistry.models.onnx import (
     TEXTS_AT_ONCE,
     OnnxEmbedder,
-    Session,
     cut_ids,
-    load_session,
     padded,
     pooled,
     read_checked,
 )
+from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, load_session
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
 
@@ -51,10 +50,16 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     fingerprint = FINGERPRINT
 
-    def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
-        super().__init__(threads=threads, weights_path=weights_path)
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        weights_path: str | Path | None = None,
+        runtime: Runtime = "auto",
+        lasting: bool = False,
+    ) -> None:
+        super().__init__(threads=threads, weights_path=weights_path, runtime=runtime, lasting=lasting)
         self._tokenizer: BertWordPieceTokenizer | None = None
-        self._session: Session | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
         """As `Embedder.embed`. The model treats queries and documents alike, so ``role`` has no effect.
@@ -71,7 +76,7 @@ class MiniLMEmbedder(OnnxEmbedder):
         def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
             vectors[batch] = pooled(states)
 
-        self._run(rows, fill)
+        self._run(rows, fill, much=role == "document")
         return vectors
 
     def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -89,7 +94,7 @@ class MiniLMEmbedder(OnnxEmbedder):
             for position, row in zip(batch, states, strict=True):
                 vectors[position] = row[1:-1] / np.linalg.norm(row[1:-1], axis=1, keepdims=True)
 
-        self._run(rows, fill)
+        self._run(rows, fill, much=len(rows) > 1)
         return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -109,10 +114,14 @@ class MiniLMEmbedder(OnnxEmbedder):
         return rows
 
     def _run(
-        self, rows: Sequence[NDArray[np.int64]], fill: Callable[[list[int], list[NDArray[np.float32]]], None]
+        self,
+        rows: Sequence[NDArray[np.int64]],
+        fill: Callable[[list[int], list[NDArray[np.float32]]], None],
+        *,
+        much: bool,
     ) -> None:
         """Compute rows of token ids; call ``fill`` with the positions of each batch and its hidden states."""
-        session = self._loaded_session()
+        session = self._session_for(much=much)
 
         def compute(batch: list[int]) -> None:
             fill(batch, _hidden_states(session, [rows[position] for position in batch]))
@@ -125,12 +134,11 @@ class MiniLMEmbedder(OnnxEmbedder):
                 self._tokenizer = load_tokenizer()
             return self._tokenizer
 
-    def _loaded_session(self) -> Session:
-        with self._lock:
-            if self._session is None:
-                path = self._weights_path
-                self._session = shared_session() if path is None else load_session(read_weights(path))
-            return self._session
+    def _load_session(self, runtime: str) -> Session:
+        path = self._weights_path
+        if path is not None:
+            return load_session(read_weights(path), runtime, self._threads)
+        return shared_session(runtime, self._threads)
 
 
 def read_weights(path: Path | None = None) -> bytes:
@@ -180,15 +188,15 @@ _sessions: WeakValueDictionary[str, Session] = WeakValueDictionary()
 _loading = Lock()
 
 
-def shared_session() -> Session:
+def shared_session(runtime: str = ONNXRUNTIME, threads: int = 1) -> Session:
     """Return the session of the installed weights, which all embedders and rerankers of a process share.
 
     It takes more than 100 MB, and is dropped when none uses it.
     """
     with _loading:
-        session = _sessions.get(_REQUIREMENT)
+        session = _sessions.get(runtime)
         if session is None:
-            session = _sessions[_REQUIREMENT] = load_session(read_weights())
+            session = _sessions[runtime] = load_session(read_weights(), runtime, threads)
         return session
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.models.multilingual_weights import SIZE, WEIGHTS_SHA256, Weights, layers_as_onnx, read_weights, unpacked
-from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, Session, cut_ids, load_session, padded, pooled
+from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded, pooled
+from ragistry.models.runtimes import Session, load_session
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
 
@@ -47,7 +48,8 @@ class MultilingualEmbedder(OnnxEmbedder):
     fingerprint = FINGERPRINT
 
     def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
-        super().__init__(threads=threads, weights_path=weights_path)
+        # OpenVINO lacks the operators of its layers
+        super().__init__(threads=threads, weights_path=weights_path, runtime="onnxruntime")
         self._model: _Model | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
@@ -82,6 +84,7 @@ class MultilingualEmbedder(OnnxEmbedder):
         with self._lock:
             if self._model is None:
                 self._model = _load(self._weights_path)
+                self._session = self._model.session
             return self._model
 
 

@@ -1,21 +1,22 @@
-"""Run embedding models on onnxruntime in this process, in batches on several threads."""
+"""Run embedding models in this process, in batches on several threads."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragistry import trace
 from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
+from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, check_runtime, runtime_for, runtime_in_use
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
@@ -30,33 +31,56 @@ TEXTS_AT_ONCE = 256
 """Number of texts tokenized in one call: its result takes some hundred bytes per token."""
 
 
-class Session(Protocol):
-    """The used part of `onnxruntime.InferenceSession`, which has no types."""
-
-    def run(self, outputs: list[str], inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
-        """Compute the named outputs, in their order."""
-        ...
-
-
 class OnnxEmbedder:
     """Common parts of the embedders in this process. Threads may share an embedder.
 
     Args:
         threads: Number of batches computed in parallel; None for one per core.
         weights_path: A copy of the weights to use instead of the installed ones.
+        runtime: See `runtime_for`.
+        lasting: Whether the process embeds many queries, as a server does.
 
     Raises:
-        ConfigError: ``threads`` is less than 1.
+        ConfigError: ``threads`` is less than 1, or the runtime is not installed.
     """
 
-    fingerprint: ClassVar[EmbedderFingerprint]
+    fingerprint: EmbedderFingerprint
 
-    def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        weights_path: str | Path | None = None,
+        runtime: Runtime = "auto",
+        lasting: bool = False,
+    ) -> None:
+        check_runtime(runtime)
         if threads is not None and threads < 1:
             raise ConfigError(f"threads must be 1 or more, got {threads!r}; leave it out for one per core")
         self._threads = threads or _cores()
         self._weights_path = None if weights_path is None else Path(weights_path)
+        self._runtime = runtime
+        self._lasting = lasting
+        self._session: Session | None = None
+        self._on = ""  # the runtime of the session
         self._lock = Lock()
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that computes the vectors, its version and the kind of its numbers; empty before its start."""
+        return "" if self._session is None else runtime_in_use(self._session)
+
+    def _session_for(self, *, much: bool) -> Session:
+        """Return the session; much work may start a faster runtime, which is used from then on."""
+        with self._lock:
+            wanted = runtime_for(self._runtime, much=much or self._lasting)
+            if self._session is None or wanted not in (self._on, ONNXRUNTIME):
+                self._session, self._on = self._load_session(wanted), wanted
+            return self._session
+
+    def _load_session(self, runtime: str) -> Session:
+        """Load the weights on a runtime."""
+        raise NotImplementedError
 
     def _compute(self, rows: Sequence[NDArray[np.int64]], compute: Callable[[list[int]], None]) -> None:
         """Call ``compute`` with the positions of each batch of ``rows``, in several threads."""
@@ -90,20 +114,6 @@ def _cores() -> int:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(limit)) if limit.isdecimal() and int(limit) else cores
-
-
-def load_session(model: bytes) -> Session:
-    """Load an ONNX model such that every run is computed on the calling thread."""
-    # Imported on first use, so that creating an embedder and reading its fingerprint cost nothing.
-    import onnxruntime  # type: ignore[import-untyped]
-
-    options = onnxruntime.SessionOptions()
-    # Parallel runs with one thread each are faster than sequential runs that divide their work among threads. A session
-    # without its own threads does not keep a core busy between runs.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session: Session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return session
 
 
 def read_checked(file: Traversable, expected: str, remedy: str, *, if_missing: str = "") -> bytes:

@@ -67,6 +67,12 @@ class QueryEmbedder:
     def fingerprint(self) -> EmbedderFingerprint:
         return self.embedder.fingerprint
 
+    @property
+    def runtime(self) -> str:
+        """The runtime of a model in this process, as `OnnxEmbedder.runtime`; else empty."""
+        runtime: str = getattr(self.embedder, "runtime", "")
+        return runtime
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self.embedder.count_tokens(texts)
 

@@ -4,7 +4,7 @@
 ``ragistry.rerankers``, ``module:Class`` or ``module:function``. The class follows the protocol `Generator` or
 `Reranker`; a function takes a prompt, or a query and texts. The other keys of an entry are arguments of the constructor
 or function, checked when the file is loaded (`config.arguments`). Both may also take these values of the workspace:
-``ollama_host``, and ``token_file``, the file of token vectors (None without one).
+``ollama_host``; ``token_file``, the file of token vectors (None without one); and ``model_runtime``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.models.adapt import ADAPTERS, as_embedder
 from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.models.queries import QueryEmbedder
+from ragistry.models.runtimes import Runtime
 from ragistry.plugins import find_part, modules_of, resolve_object
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.utils.wording import did_you_mean
@@ -64,6 +65,8 @@ def choose_embedder(
     ollama_host: str | None = None,
     folder: Path | None = None,
     timeout: float | None = None,
+    runtime: Runtime = "auto",
+    lasting: bool = False,
 ) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
@@ -76,16 +79,19 @@ def choose_embedder(
         ollama_host: Address of Ollama.
         folder: Folder whose files are found before other modules.
         timeout: Seconds for the first request to a server, which may load the model; None for 300.
+        runtime: Runtime of ``minilm``, see `models.runtimes.runtime_for`.
+        lasting: Whether this process embeds many queries, as a server does.
 
     Raises:
-        ConfigError: The name is unknown, the address is missing, or the class is not one of an embedder.
+        ConfigError: The name is unknown, the address is missing, the class is not one of an embedder, or the runtime
+            is not installed.
     """
     provider, _, model = name.partition(":")
     embedder: Embedder
     if name in MINILM:
         from ragistry.models.minilm import MiniLMEmbedder
 
-        embedder = MiniLMEmbedder()
+        embedder = MiniLMEmbedder(runtime=runtime, lasting=lasting)
     elif name == MULTILINGUAL:
         from ragistry.models.multilingual import MultilingualEmbedder
 
@@ -112,7 +118,8 @@ def choose_embedder(
             f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, openai:MODEL, "
             "ollama:MODEL such as ollama:nomic-embed-text, or module:Class for a class of your own"
         )
-    return QueryEmbedder(embedder, restore=(_choose_once, (name, url, api_key, ollama_host, folder, timeout)))
+    options = (name, url, api_key, ollama_host, folder, timeout, runtime, lasting)
+    return QueryEmbedder(embedder, restore=(_choose_once, options))
 
 
 def _own_embedder(name: str, folder: Path | None) -> Embedder:
@@ -147,9 +154,12 @@ def _choose_once(
     ollama_host: str | None,
     folder: Path | None,
     timeout: float | None,
+    runtime: Runtime,
+    lasting: bool,
 ) -> QueryEmbedder:
     return choose_embedder(
-        name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder, timeout=timeout
+        name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder, timeout=timeout, runtime=runtime,
+        lasting=lasting,
     )  # fmt: skip
 
 
@@ -165,8 +175,10 @@ class Models:
         *,
         ollama_host: str | None = None,
         token_file: TokenFile | None = None,
+        runtime: Runtime = "auto",
     ) -> None:
-        problems, resources = Problems(), {"ollama_host": ollama_host, "token_file": token_file}
+        problems = Problems()
+        resources = {"ollama_host": ollama_host, "token_file": token_file, "model_runtime": runtime}
         builders: dict[str, dict[str, Callable[[], Any]]] = {kind: {} for kind in GROUPS}
         for entry in entries:
             with modules_of(entry.file.path.resolve().parent.parent):  # the folder of the workspace

@@ -104,6 +104,7 @@ def test_result_has_measures_costs_pairs_and_provenance(compared):
     record = found["provenance"]
     assert record["dataset"]["content_hash"] == topics("other name").content_hash()
     assert record["embedder"]["model"] == "all-MiniLM-L6-v2"
+    assert record["machine"]["runtime"].startswith("onnxruntime")
     assert set(record["techniques"]["hybrid"]["bases"]) == {"naive", "bm25"}
     assert record["techniques"]["hybrid"]["config"]["k"] == 60
     assert {"ragistry", "python", "numpy", "tantivy"} <= set(record["versions"])

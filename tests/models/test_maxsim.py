@@ -122,5 +122,5 @@ def test_threads_share_one_reranker() -> None:
 def test_the_weights_are_in_memory_once() -> None:
     MINILM.embed(["text"])
     session = shared_session()
-    assert MINILM._loaded_session() is session
-    assert MaxSimReranker()._embedder._loaded_session() is session
+    assert MINILM._session_for(much=False) is session
+    assert MaxSimReranker()._embedder._session_for(much=False) is session

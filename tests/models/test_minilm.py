@@ -80,7 +80,9 @@ def test_threads_that_begin_at_once_load_the_model_once(monkeypatch: pytest.Monk
     loads: list[int] = []
     load_session = minilm.load_session
     monkeypatch.setattr(minilm, "_sessions", {})  # none is in use
-    monkeypatch.setattr(minilm, "load_session", lambda weights: loads.append(len(weights)) or load_session(weights))
+    monkeypatch.setattr(
+        minilm, "load_session", lambda weights, *rest: loads.append(len(weights)) or load_session(weights, *rest)
+    )
     fresh, start = MiniLMEmbedder(), Barrier(8)
 
     def embed(text: str) -> np.ndarray:
