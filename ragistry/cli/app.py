@@ -45,9 +45,8 @@ COMMANDS = {
     ),
     "techniques": (
         "techniques:techniques",
-        "List the techniques of the workspace with a description; `ragistry technique new` creates your own.",
+        "List the techniques of the workspace with a description.",
     ),
-    "technique": ("technique:app", "Write your own technique; `ragistry techniques` lists the existing ones."),
     "config": ("config:config", "Print each setting with its value and where the value comes from."),
     "doctor": (
         "doctor:doctor",
@@ -92,9 +91,6 @@ COMMANDS = {
 }
 """Each command with its function or application in this package, and its help in the list of commands."""
 
-CONTEXT_SETTINGS = {"techniques": {"allow_extra_args": True}}
-"""Settings of commands for the parser."""
-
 
 class LazyCommand(TyperCommand):
     """A command whose module is imported when the command runs, not when it is listed."""
@@ -113,7 +109,7 @@ class LazyCommand(TyperCommand):
             if isinstance(found, typer.Typer):
                 group.add_typer(found, name=self.name)
             else:
-                group.command(self.name, context_settings=CONTEXT_SETTINGS.get(str(self.name)))(found)
+                group.command(self.name)(found)
             self._command = typer.main.get_group(group).commands[str(self.name)]
         return self._command
 

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ragistry.cli.flags import FlagsError
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json
 from ragistry.cli.tables import print_table
 
 
 def techniques(
-    context: typer.Context,
     available: Annotated[
         bool, typer.Option("--available", help="List all installed techniques, the values of `use`.")
     ] = False,
@@ -22,12 +20,9 @@ def techniques(
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """List the techniques of the workspace with a description; `ragistry technique new` creates your own."""
+    """List the techniques of the workspace with a description."""
     from ragistry.techniques.classes import broken_plugins
 
-    if context.args:
-        said = " ".join(context.args)
-        raise FlagsError(f"`ragistry techniques` only lists, not {said!r}; `ragistry technique new NAME` creates one")
     broken = broken_plugins()
     rows = _available(broken) if available else _configured(workspace, broken)
     if as_json:

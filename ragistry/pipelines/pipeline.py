@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +12,9 @@ from ragistry.pipelines.graph import END
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
 from ragistry.utils.limits import check_query, check_top_k
+
+START = ""
+"""The beginning of a flowchart; no step has this name."""
 
 
 class Pipeline:
@@ -61,28 +64,27 @@ class Pipeline:
 
     def mermaid(self) -> str:
         """Draw the graph as a Mermaid flowchart: steps by name, actions on the arrows."""
-        return flowchart({name: step.on for name, step in self.flow.steps.items()}, self.flow.first)
+        steps = self.flow.steps
+        arrows = [(name, action, target) for name, step in steps.items() for action, target in step.on.items()]
+        return flowchart({name: name for name in steps}, [(START, "", self.flow.first), *arrows])
 
 
-def flowchart(steps: Mapping[str, Mapping[str, str]], start: str) -> str:
+def flowchart(labels: Mapping[str, str], arrows: Iterable[tuple[str, str, str]]) -> str:
     """Draw a graph as a Mermaid flowchart, which GitHub and most documentation tools render.
 
     Args:
-        steps: For each step the next one, or `END`, by action.
-        start: The step that runs first.
+        labels: The label of each node.
+        arrows: A node or `START`, the text on the arrow, and a node or `END`.
     """
-    ids = {name: f"s{number}" for number, name in enumerate(steps)} | {END: "done"}
-    lines = ["flowchart TD", '    start(["START"])']
-    lines += [f'    {ids[name]}["{_label(name)}"]' for name in steps]
-    lines += [f'    done(["{END}"])', f"    start --> {ids[start]}"]
-    lines += [
-        f'    {ids[name]} -->|"{_label(action)}"| {ids[target]}'
-        for name, on in steps.items()
-        for action, target in on.items()
-    ]
+    ids = {START: "start", END: "done"} | {name: f"s{number}" for number, name in enumerate(labels)}
+    nodes = [f'{ids[name]}["{_escaped(label)}"]' for name, label in labels.items()]
+    lines = ["flowchart TD", '    start(["START"])', *(f"    {node}" for node in nodes), f'    done(["{END}"])']
+    for tail, text, head in arrows:
+        arrow = f'-->|"{_escaped(text)}"|' if text else "-->"
+        lines.append(f"    {ids[tail]} {arrow} {ids[head]}")
     return "\n".join(lines) + "\n"
 
 
-def _label(text: str) -> str:
+def _escaped(text: str) -> str:
     """Replace every character that could be markup by its number."""
     return re.sub(r"[^\w .,:/()-]", lambda match: f"#{ord(match[0])};", text)

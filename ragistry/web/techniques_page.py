@@ -8,6 +8,8 @@ from typing import Any
 from nicegui import ui
 
 from ragistry.errors import ConfigError
+from ragistry.pipelines.graph import END
+from ragistry.pipelines.pipeline import START, flowchart
 from ragistry.pipelines.technique import PipelineTechnique
 from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
@@ -47,7 +49,7 @@ def _technique(state: AppState, name: str) -> None:
         _parameters(name, config_schema(cls), entry.config)
         with ui.expansion("Structure").classes("rg-stages"):
             try:
-                ui.mermaid(flowchart(registry, name))
+                ui.mermaid(technique_chart(registry, name))
             except ConfigError as error:
                 ui.label(str(error)).classes("rg-failure")
 
@@ -85,7 +87,7 @@ def shown_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def flowchart(registry: TechniqueRegistry, name: str) -> str:
+def technique_chart(registry: TechniqueRegistry, name: str) -> str:
     """Return a Mermaid flowchart: the steps of a pipeline, or the bases of another technique.
 
     Raises:
@@ -94,32 +96,13 @@ def flowchart(registry: TechniqueRegistry, name: str) -> str:
     if issubclass(registry.technique_class(name), PipelineTechnique):
         chart: str = registry.get(name).technique.pipeline.mermaid()  # type: ignore[attr-defined]
         return chart
-    ids: dict[str, str] = {}
-    lines = ["flowchart LR", '    query(["query"])']
-    _draw(registry, name, ids, lines)
-    lines += [f"    query --> {ids[leaf]}" for leaf in ids if not _below(registry, leaf)]
-    lines += ['    documents(["documents"])', f"    {ids[name]} --> documents"]
-    return "\n".join(lines) + "\n"
-
-
-def _draw(registry: TechniqueRegistry, name: str, ids: dict[str, str], lines: list[str]) -> None:
-    if name in ids:
-        return
-    ids[name] = f"t{len(ids)}"
-    use = registry.entry(name).use
-    label = _text(name) if use == name else f"{_text(name)}<br/>{_text(use)}"
-    lines.append(f'    {ids[name]}["{label}"]')
-    for below in _below(registry, name):
-        _draw(registry, below, ids, lines)
-        lines.append(f"    {ids[below]} --> {ids[name]}")
-
-
-def _below(registry: TechniqueRegistry, name: str) -> list[str]:
-    """Return the techniques that a technique calls."""
-    entry = registry.entry(name)
-    return [below for below in dict.fromkeys((entry.base, *entry.bases)) if below]
-
-
-def _text(text: str) -> str:
-    """Escape a text for Mermaid."""
-    return "".join(part if part.isalnum() or part in "_-. " else f"#{ord(part)};" for part in text)
+    bases: dict[str, list[str]] = {}
+    waiting = [name]
+    while waiting:
+        if (technique := waiting.pop()) not in bases:
+            entry = registry.entry(technique)
+            bases[technique] = [base for base in dict.fromkeys((entry.base, *entry.bases)) if base]
+            waiting += reversed(bases[technique])
+    labels = {one: one if registry.entry(one).use == one else f"{one} ({registry.entry(one).use})" for one in bases}
+    arrows = [(base, "", technique) for technique, below in bases.items() for base in below or [START]]
+    return flowchart(labels, [*arrows, (name, "", END)])

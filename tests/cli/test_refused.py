@@ -44,10 +44,7 @@ CANNOT_BE_DONE = [  # exit code 1
     "repo search nothing tea", "store copy local '{use: local}'", "store copy chroma local",
     "store copy nowhere local", "store copy local '[local]'", "store copy local '{use: chroma, pfad: x}'",
     "store copy local '{use: chroma, path: \"${NO_SUCH}\"}'",
-    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'", "technique new Relative-Cut",
-    "technique new größe", "technique new cut_", "technique new ../up", "technique new class", "technique new ''",
-    "technique new hybrid", "technique new json", "technique new ragistry", "technique new numpy",
-    "technique new newest --out tea.txt", "technique new newest --out topics", "skill tea.txt",
+    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'", "skill tea.txt",
     "-w empty store copy local chroma", "-w empty backup all.zip",
 ]  # fmt: skip
 CASES = [(line, 2) for line in USED_WRONGLY] + [(line, 1) for line in CANNOT_BE_DONE]

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from ragistry import TechniqueRegistry
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.web.techniques_page import flowchart
+from ragistry.web.techniques_page import technique_chart
 from tests.web.conftest import check_accessibility, shoot
 
 YAML = """
@@ -41,10 +41,10 @@ def test_show_description_parameters_and_flowchart_of_each_technique(page: Page)
 def test_flowchart_shows_bases_or_steps(tmp_path: Path) -> None:
     (tmp_path / "techniques.yaml").write_text(YAML)
     registry = TechniqueRegistry.load(tmp_path / "techniques.yaml", {"store": object(), "embedder": HashingEmbedder()})
-    assert flowchart(registry, "both").splitlines()[2:] == [
-        '    t0["both<br/>hybrid"]', '    t1["naive"]', "    t1 --> t0", '    t2["bm25"]', "    t2 --> t0",
-        "    query --> t1", "    query --> t2", '    documents(["documents"])', "    t0 --> documents",
+    assert technique_chart(registry, "both").splitlines()[2:] == [
+        '    s0["both (hybrid)"]', '    s1["naive"]', '    s2["bm25"]', '    done(["END"])',
+        "    s1 --> s0", "    s2 --> s0", "    start --> s1", "    start --> s2", "    s0 --> done",
     ]  # fmt: skip
-    chart = flowchart(registry, "careful")
+    chart = technique_chart(registry, "careful")
     assert '|"empty"|' in chart
     assert '["wide"]' in chart
