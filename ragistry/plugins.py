@@ -72,6 +72,13 @@ BUILT_IN: dict[str, dict[str, str]] = {
 }
 """The classes of this package by group and name, in the form of entry points."""
 
+DOORS = {
+    "server": ("ragistry.server.app", "server"),
+    "page": ("ragistry.web.app", "ui"),
+    "MCP server": ("ragistry.mcp.http", "mcp"),
+}
+"""What the commands serve: its module, and the extra of its packages."""
+
 
 class BrokenPluginError(ConfigError):
     """An installed plugin cannot be loaded; everything else still works."""
@@ -85,6 +92,21 @@ class Offer:
     spec: str
     distribution: str
     version: str = ""
+
+
+def load_door(name: str) -> Any:
+    """Import what a command serves, by its name in `DOORS`.
+
+    Raises:
+        ConfigError: It cannot be imported; the message has the command that installs its packages.
+    """
+    module, extra = DOORS[name]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        from ragistry.utils.installation import install_command
+
+        raise ConfigError(f"the {name} needs {error.name or module!r}; run: {install_command(extra)}") from error
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Corpus
+from tests.messages import check_message
 from tests.stores.scripts import ROOT, run
 
 CORE_READERS = frozenset(
@@ -22,19 +23,33 @@ ROOMS = {
     "doors": [f"ragistry.{name}" for name in ("web", "server", "http", "mcp", "client")],
 }
 ROOMS["readers"] = [f"ragistry.readers.{name}" for name in ROOMS["readers"] if name not in {"__init__", *CORE_READERS}]
-PROGRAM = """
+WALL = """
 import importlib.metadata, sys
+
+rooms = sys.argv[2].split()
 
 class Wall:
     def find_spec(self, name, path=None, target=None):
-        if any(name == room or name.startswith(f"{room}.") for room in sys.argv[2].split()):
-            raise ImportError(f"{name} was taken away")
+        if any(name == room or name.startswith(f"{room}.") for room in rooms):
+            raise ModuleNotFoundError(f"{name} was taken away", name=name)
 
+sys.meta_path.insert(0, Wall())
+"""
+COMMAND = f"""{WALL}
+from ragistry.cli.app import run
+sys.argv[1:] = [*sys.argv[3:], "--workspace", sys.argv[1]]
+try:
+    run()
+except SystemExit as end:
+    print(end.code)
+"""
+PROGRAM = (
+    WALL
+    + """
 def scan(**query):
     assert query, "installed packages were searched for a built-in name"
     return ()  # pydantic asks for a group
 
-sys.meta_path.insert(0, Wall())
 importlib.metadata.entry_points = scan
 import ragistry
 from ragistry.evaluation import Dataset, Text, compare
@@ -59,6 +74,26 @@ with ragistry.open_workspace(sys.argv[1], embed_model="ragistry.testing.hashed:H
     compared = compare({"bm25": None, "own": own}, dataset, workspace=workspace, progress=False)
     print(sorted(compared.techniques), compared.failures)
 """
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "extra", "room"),
+    [
+        ("serve", "server", "ragistry.server"),
+        ("serve", "server", "fastapi"),
+        ("serve --ui", "ui", "ragistry.web"),
+        ("serve --mcp", "mcp", "ragistry.mcp"),
+        ("ui", "ui", "ragistry.web"),
+        ("ui", "ui", "nicegui"),
+        ("mcp", "mcp", "ragistry.mcp"),
+        ("mcp --http", "mcp", "mcp"),
+    ],
+)
+def test_a_command_without_its_room_names_the_extra(tmp_path: Path, command: str, extra: str, room: str) -> None:
+    *lines, code = run(COMMAND, tmp_path, room, *command.split()).splitlines()
+    assert (len(lines), code) == (1, "1")
+    check_message(lines[0], room, f"[{extra}]")
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -1,12 +1,11 @@
-"""Common parts of commands that listen: the option ``--port``, the socket, imports of extras, the end."""
+"""Common parts of commands that listen: the option ``--port``, the socket, the end."""
 
 from __future__ import annotations
 
 import signal
 import socket
 import sys
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,18 +45,6 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def url_of(host: str, listener: socket.socket) -> str:
     """Return the address of a listening socket."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-
-
-def server_part(module: str, what: str, extra: str) -> Any:
-    """Import a module of the server or the page. Raises `ConfigError` if a package of the extra is missing."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("ragistry"):
-            raise
-        from ragistry.utils.installation import install_command
-
-        raise ConfigError(f"the {what} needs {error.name!r}; run: {install_command(extra)}") from error
 
 
 def exit_on_sigterm() -> None:

@@ -15,6 +15,7 @@ from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, TechniqueOption, WorkspaceOption, collection_option
 from ragistry.cli.output import error_line
+from ragistry.plugins import load_door
 
 if TYPE_CHECKING:
     from ragistry.tools.search_library import SearchLibraryTool
@@ -41,37 +42,27 @@ def mcp(
 
     For other machines, use --host and a token in RAGISTRY_MCP_TOKEN.
     """
-    from ragistry.errors import ConfigError
-    from ragistry.utils.installation import install_command
+    from ragistry.tools.search_library import SearchLibraryTool
     from ragistry.workspace import open_workspace
 
     refuse_without(context, "http", "host", "port", "name")
-    try:
-        import mcp as sdk  # noqa: F401, checked before anything is opened
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"`ragistry mcp` needs 'mcp'; run: {install_command('mcp')}") from error
-    from ragistry.tools.search_library import SearchLibraryTool
-
-    names = name or []
-    token = _token(host, names) if http else None
+    names, over_http = name or [], load_door("MCP server")
+    token = os.environ.get(over_http.TOKEN_VARIABLE) or None
+    if http:
+        over_http.check_exposure(host, token, names)
     with ExitStack() as stack:
         # Standard output is for messages only, and a technique of the workspace may print when it is loaded.
         with redirect_stdout(sys.stderr):
             opened = stack.enter_context(open_workspace(workspace, existing=True))
             tool = SearchLibraryTool(opened.library, allowed=collection or None, technique=technique)
-        if http:
-            _serve_http(tool, host, port, token, names)
-        else:
+        if not http:
             _serve_stdio(tool)
-
-
-def _token(host: str, names: list[str]) -> str | None:
-    """Read the token that clients need. Raises `ConfigError` if it is required and missing."""
-    from ragistry.mcp.http import TOKEN_VARIABLE, check_exposure
-
-    token = os.environ.get(TOKEN_VARIABLE) or None
-    check_exposure(host, token, names)
-    return token
+            return
+        with listening_socket(host, port) as bound:
+            server = over_http.http_server(tool, host, bound.getsockname()[1], token=token, names=names)
+            error_line(f"{url_of(host, bound)}{over_http.PATH}", label="serving")
+            exit_on_sigterm()
+            server.run(sockets=[bound])
 
 
 def _serve_stdio(tool: SearchLibraryTool) -> None:
@@ -86,13 +77,3 @@ def _serve_stdio(tool: SearchLibraryTool) -> None:
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _serve_http(tool: SearchLibraryTool, host: str, port: int, token: str | None, names: list[str]) -> None:
-    from ragistry.mcp.http import PATH, http_server
-
-    with listening_socket(host, port) as bound:
-        server = http_server(tool, host, bound.getsockname()[1], token=token, names=names)
-        error_line(f"{url_of(host, bound)}{PATH}", label="serving")
-        exit_on_sigterm()
-        server.run(sockets=[bound])

@@ -17,9 +17,10 @@ from typing import Annotated
 
 import typer
 
-from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, server_part, url_of
+from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
+from ragistry.plugins import load_door
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -58,14 +59,16 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    server = server_part("ragistry.server.app", "server", "server")
+    server = load_door("server")
     from ragistry.server.access import Tokens
     from ragistry.server.gate import ServerLimits
     from ragistry.workspace import open_workspace
 
     server.check_exposure(host, Tokens(workspace), ui=ui)
     limits = ServerLimits(concurrency, queue, timeout, upload_megabytes)
-    page = server_part("ragistry.web.app", "page", "ui").local_page if ui else None
+    page = load_door("page").local_page if ui else None
+    if mcp:
+        load_door("MCP server")
     exit_on_sigterm()
     with listening_socket(host, port) as listener, open_workspace(workspace, exclusive=True) as opened:
         opened.store.count()  # opens the store, so that another server over it is detected now

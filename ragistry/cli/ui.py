@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, server_part, url_of
+from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.plugins import load_door
 
 
 def _names(names: list[str] | None) -> list[str]:
@@ -35,8 +36,7 @@ def ui(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library as a page on this machine: search, collections, comparisons, techniques."""
-    page = server_part("ragistry.web.app", "page", "ui")
-    from ragistry.server.app import run
+    page = load_door("page")
     from ragistry.workspace import open_workspace
 
     exit_on_sigterm()
@@ -51,4 +51,4 @@ def ui(
 
                 webbrowser.open(address)
 
-        run(app, listener, ready=ready, has_page=True)
+        load_door("server").run(app, listener, ready=ready, has_page=True)

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 
 
@@ -16,15 +14,6 @@ def test_invalid_options_are_reported_in_one_line(folder: Path, ragistry: Run) -
     ragistry("mcp", "--technique", "bm52").refused(1, "'bm52'", "'bm25'")
     ragistry("mcp", "--http", "--host", "0.0.0.0").refused(1, "--host '0.0.0.0'", "RAGISTRY_MCP_TOKEN")
     ragistry("mcp", "--http", "--port", "99999").refused(2, "--port")
-
-
-def test_missing_sdk_names_the_extra(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    ragistry: Run,  # noqa: F811
-) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    ragistry("mcp").refused(1, "'mcp'")
 
 
 def test_no_model_and_no_vector_engine_is_loaded_before_the_first_search(folder: Path) -> None:

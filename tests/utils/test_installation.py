@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from ragistry.plugins import DOORS
 from ragistry.utils import installation
 from ragistry.utils.installation import install_command
 
@@ -111,6 +112,7 @@ def test_messages_name_extras_by_the_command_only() -> None:
     for file in (ROOT / "ragistry").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"pip install '?ragistry", text), f"{file} names a package that no index has"
-        used |= set(re.findall(r"""(?:install_command|server_part)\(.*['"](\w+)['"]\)""", text))
+        used |= set(re.findall(r"""install_command\(.*['"](\w+)['"]\)""", text))
+    used |= {extra for _, extra in DOORS.values()}
     assert used <= PYPROJECT["optional-dependencies"].keys()
     assert used >= {"ui", "mcp", "server", "postgres", "ray", "langchain", "multilingual", "datasets"}
