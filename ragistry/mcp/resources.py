@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
@@ -18,6 +19,7 @@ from ragistry.tools.result_text import describe
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document
 from ragistry.utils.custom_metadata import custom_metadata, shown_metadata
+from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.quoting import visible, visible_line
 
@@ -92,8 +94,19 @@ def url_of(document: Document) -> str:
     )
 
 
-def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
-    """Return ``{"id", "title", "text", "url", "metadata"}`` of a chunk with its context.
+@dataclass(frozen=True, slots=True)
+class FetchedPassage:
+    """A passage with the text around it, as the tool ``fetch`` returns it."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, Any]
+
+
+def fetch(reach: Reach, chunk: str) -> FetchedPassage:
+    """Read a chunk with its context.
 
     Raises:
         CallError: The chunk does not exist or is not accessible.
@@ -115,7 +128,7 @@ def fetch(reach: Reach, chunk: str) -> dict[str, Any]:
     if _length(text) > TOKENS:
         text = cut_to_tokens(text, TOKENS, _length)
         metadata["cut"] = True
-    return {"id": hit.id, "title": title_of(hit), "text": text, "url": url_of(hit), "metadata": metadata}
+    return FetchedPassage(hit.id, title_of(hit), text, url_of(hit), metadata)
 
 
 def title_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
@@ -177,7 +190,9 @@ def read_resource(reach: Reach, uri: str) -> types.ReadResourceResult:
         if address.collection not in reach.names():
             raise CallError(f"collection {address.collection!r} does not exist")
         content = (
-            fetch(reach, _chunk(reach, address)) if address.source_file else _collection(reach, address.collection)
+            to_json(fetch(reach, _chunk(reach, address)))
+            if address.source_file
+            else _collection(reach, address.collection)
         )
     except CallError as error:
         message = f"resource {visible_line(uri)!r} does not exist; list the resources, or use the url of a result"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp import types
 
-from ragistry.mcp.resources import fetch, title_of, url_of
+from ragistry.mcp.resources import FetchedPassage, fetch, title_of, url_of
 from ragistry.presentation import excerpt_line, excerpt_of
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.schema import QUERY
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document
+from ragistry.utils.dataclass_json import adapter_of, to_json
 from ragistry.utils.quoting import visible_line
 
 CONNECTOR_RESULTS = 10
@@ -28,21 +29,22 @@ ID_CHARACTERS = 200
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-def _object(**properties: str | dict[str, Any]) -> dict[str, Any]:
-    """Describe an object that has all these properties, each by its type or its schema."""
-    described = {name: {"type": one} if isinstance(one, str) else one for name, one in properties.items()}
-    return {"type": "object", "properties": described, "required": list(described)}
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A result of the tool ``search``: the lines that answer, and their place in the source."""
+
+    id: str
+    title: str
+    url: str
+    text: str
+    place: dict[str, Any]
 
 
-_FOUND = _object(
-    results={
-        "type": "array",
-        "items": _object(id="string", title="string", url="string", text="string", place="object"),
-    }
-)
-"""Schema of the answer of ``search``."""
-_READ = _object(id="string", title="string", text="string", url="string", metadata="object")
-"""Schema of the answer of ``fetch``."""
+@dataclass(frozen=True, slots=True)
+class FoundPassages:
+    """The answer of the tool ``search``."""
+
+    results: list[FoundPassage]
 
 
 def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
@@ -56,27 +58,27 @@ def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
             "Search the document library and list passages by id, title and url, with the lines that answer. "
             "Read one with fetch.",
             _one_text("query", QUERY),
-            _FOUND,
+            FoundPassages,
         ),
         _tool(
             "fetch",
             "Read a passage",
             "Read one passage of the document library, with the text around it, by an id that search gave.",
             _one_text("id", "An id from the results of search."),
-            _READ,
+            FetchedPassage,
         ),
     ]
 
 
 def _tool(
-    name: str, title: str, description: str, schema: Mapping[str, Any], output: dict[str, Any] | None = None
+    name: str, title: str, description: str, schema: Mapping[str, Any], output: type[Any] | None = None
 ) -> types.Tool:
     return types.Tool(
         name=name,
         title=title,
         description=description,
         input_schema={**schema, "additionalProperties": False},
-        output_schema=output,
+        output_schema=None if output is None else adapter_of(output).json_schema(mode="serialization"),
         annotations=_READS,
     )
 
@@ -100,33 +102,33 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
         return _text(answer.text, answer.error)
     connector = CONNECTOR[name]
     try:
-        found = connector(tool, arguments)
+        found = to_json(connector(tool, arguments))
         return _text(json.dumps(found, ensure_ascii=False), structured=found)
     except Exception as error:  # noqa: BLE001, a technique of the user's may raise anything, and a model waits
         return _text(failure_text(error, name, limited=tool.reach.limited), True)
 
 
-def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> FoundPassages:
     query = parse_arguments(read_object(arguments, ["query"]), []).query
     documents = tool.find_in_collections(query)[:CONNECTOR_RESULTS]  # only these can be fetched
-    return {"results": [_result(tool, query, document) for document in documents]}
+    return FoundPassages([_result(tool, query, document) for document in documents])
 
 
-def _result(tool: SearchLibraryTool, query: str, document: Document) -> dict[str, Any]:
+def _result(tool: SearchLibraryTool, query: str, document: Document) -> FoundPassage:
     passage = replace(document, content=document.content[:EXCERPT_SOURCE])
     lines = excerpt_of(passage, query, tool.library.reading.language, EXCERPT)
-    found = {"id": document.id, "title": title_of(document, lines.place), "url": url_of(document)}
-    return found | {"text": excerpt_line(lines), "place": dict(lines.place)}
+    title = title_of(document, lines.place)
+    return FoundPassage(document.id, title, url_of(document), excerpt_line(lines), dict(lines.place))
 
 
-def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> FetchedPassage:
     chunk = read_object(arguments, ["id"]).get("id")
     if not isinstance(chunk, str) or not 0 < len(chunk) <= ID_CHARACTERS:
         raise CallError(f"id must be text of 1 to {ID_CHARACTERS} characters, got {visible_line(repr(chunk), 100)}")
     return fetch(tool.reach, chunk)
 
 
-CONNECTOR = {"search": _search, "fetch": _fetch}
+CONNECTOR: dict[str, Callable[[SearchLibraryTool, Mapping[str, Any]], object]] = {"search": _search, "fetch": _fetch}
 
 
 def _text(text: str, error: bool = False, structured: dict[str, Any] | None = None) -> types.CallToolResult:
