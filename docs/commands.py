@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from docs.markdown import code, table
-from ragistry.cli.app import app, loaded
+from ragistry.cli.app import app, load_command
 
 
 def commands() -> dict[str, Any]:
@@ -27,7 +27,7 @@ def _below(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 def subcommands(command: Any) -> Mapping[str, Any]:
     """The commands of a group, by name; none of a command."""
-    return {name: loaded(one) for name, one in getattr(command, "commands", {}).items()}
+    return {name: load_command(one) for name, one in getattr(command, "commands", {}).items()}
 
 
 def command_reference() -> str:

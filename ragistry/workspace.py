@@ -75,8 +75,8 @@ def open_workspace(
             problems.lines += [line for lines in registry.mistakes.values() for line in lines]
     problems.report()
     assert resources.models is not None  # else the file is a problem
-    if existing and (said := missing(root, resolved.settings)):
-        raise SourceNotFoundError(said)
+    if existing and (problem := missing(root, resolved.settings)):
+        raise SourceNotFoundError(problem)
     registry.searches_words = "text" in store.abilities
     registry.language = resolved.settings.language
     workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)

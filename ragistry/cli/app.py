@@ -117,7 +117,7 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(*arguments, **options)
 
 
-def loaded(command: Any) -> Any:
+def load_command(command: Any) -> Any:
     """Return a command of the list, with its module imported."""
     return command.load() if isinstance(command, LazyCommand) else command
 
@@ -165,7 +165,7 @@ def options(
         typer.echo(context.get_help())
         raise typer.Exit(2)
     defaults = {"workspace": workspace, "folder": workspace, "debug": debug}
-    command = loaded(context.command.get_command(context, context.invoked_subcommand))  # type: ignore[attr-defined] # a group
+    command = load_command(context.command.get_command(context, context.invoked_subcommand))  # type: ignore[attr-defined] # a group
     below = dict.fromkeys(getattr(command, "commands", {}), defaults)
     context.default_map = {context.invoked_subcommand: defaults | below}
 

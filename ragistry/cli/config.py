@@ -53,14 +53,14 @@ def config(
         return
     rows = []
     for name, value in values.items():
-        shown = f"{value} ({used[name]})" if name in used and used[name] != value else _shown(value)
+        shown = f"{value} ({used[name]})" if name in used and used[name] != value else _value_text(value)
         rows.append((name, shown, origins[name]))
     print_table({"setting": "name", "value": "name", "from": "name"}, rows)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
+        return ", ".join(f"{name} {_value_text(inner)}" for name, inner in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     if value is None:

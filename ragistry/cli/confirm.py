@@ -22,12 +22,12 @@ def confirm(what: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError(f"nothing was deleted; to delete {what} without being asked, add --yes")
-    if not agreed(f"Delete {what}?", default=False):
+    if not ask_yes_no(f"Delete {what}?", default=False):
         error_line("nothing was deleted", label="note")
         raise typer.Exit(1)
 
 
-def agreed(question: str, *, default: bool) -> bool:
+def ask_yes_no(question: str, *, default: bool) -> bool:
     """Ask a question. Enter alone answers ``default``; the end of the input means no."""
     choice = "[Y/n]" if default else "[y/N]"
     typer.echo(f"{question} {choice} ", err=True, nl=False)  # standard output has only the result

@@ -41,7 +41,7 @@ State = Literal["ok", "off", "warning", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One check.
 
     ``off``: not available, and not needed by this configuration. ``warning``: works, with a remark.
@@ -70,7 +70,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _versions() -> Finding:
+def _versions() -> CheckResult:
     found = []
     for package in ("ragistry", *PACKAGES, *OPTIONAL_PACKAGES):
         try:
@@ -78,28 +78,28 @@ def _versions() -> Finding:
         except PackageNotFoundError:
             if package in OPTIONAL_PACKAGES:
                 continue
-            return Finding("versions", "failed", f"{package} is not installed; run: {install_command()}")
-    return Finding("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
+            return CheckResult("versions", "failed", f"{package} is not installed; run: {install_command()}")
+    return CheckResult("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
 
 
-def _variables() -> list[Finding]:
+def _variables() -> list[CheckResult]:
     from ragistry.config.resolve import unknown_variables
 
-    return [Finding("environment", "warning", said) for said in unknown_variables(os.environ)]
+    return [CheckResult("environment", "warning", line) for line in unknown_variables(os.environ)]
 
 
-def _try_workspace(path: Path) -> list[Finding]:
+def _try_workspace(path: Path) -> list[CheckResult]:
     from ragistry.workspace import open_workspace
 
     try:
         opened = open_workspace(path)
     except RagistryError as error:
-        return [Finding("configuration", "failed", str(error))]
+        return [CheckResult("configuration", "failed", str(error))]
     with opened:
         model = _try("model", partial(_timed, lambda: _embed(opened)))
         store = _store(opened, with_model=model.state == "ok")
         return [
-            Finding("configuration", "ok", f"{opened.root.resolve()}"),
+            CheckResult("configuration", "ok", f"{opened.root.resolve()}"),
             *_techniques(opened, with_store=store.state == "ok"),
             *_readers(opened),
             model,
@@ -109,18 +109,18 @@ def _try_workspace(path: Path) -> list[Finding]:
             *_archives(opened),
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
-            *(_gone(opened) if store.state == "ok" else ()),
+            *(_missing_sources(opened) if store.state == "ok" else ()),
             *(_languages(opened) if store.state == "ok" else ()),
             *(_copies(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 
 
-def _try(name: str, check: Callable[[], str]) -> Finding:
+def _try(name: str, check: Callable[[], str]) -> CheckResult:
     try:
-        return Finding(name, "ok", check())
+        return CheckResult(name, "ok", check())
     except (RagistryError, OSError) as error:
-        return Finding(name, "failed", str(error))
+        return CheckResult(name, "failed", str(error))
 
 
 def _timed(check: Callable[[], str]) -> str:
@@ -128,7 +128,7 @@ def _timed(check: Callable[[], str]) -> str:
     return f"{check()} ({(perf_counter() - start) * 1000:,.0f} ms)"
 
 
-def _models(opened: Workspace) -> list[Finding]:
+def _models(opened: Workspace) -> list[CheckResult]:
     """Ask each generator and reranker of models.yaml once."""
     models = opened.models
     return [
@@ -137,11 +137,11 @@ def _models(opened: Workspace) -> list[Finding]:
     ]
 
 
-def _answer(name: str, ask: Callable[[], str]) -> Finding:
+def _answer(name: str, ask: Callable[[], str]) -> CheckResult:
     try:
         return _try(name, partial(_timed, ask))
     except Exception as error:  # noqa: BLE001, the class may be the user's own and raise anything
-        return Finding(name, "failed", f"raised {type(error).__name__}: {one_line(str(error))}")
+        return CheckResult(name, "failed", f"raised {type(error).__name__}: {one_line(str(error))}")
 
 
 def _generate(models: Models, name: str) -> str:
@@ -162,16 +162,16 @@ def _embed(opened: Workspace) -> str:
     return f"{fingerprint.model} ({fingerprint.provider}), {fingerprint.dimension} dimensions"
 
 
-def _store(opened: Workspace, *, with_model: bool) -> Finding:
+def _store(opened: Workspace, *, with_model: bool) -> CheckResult:
     """Does not create a missing store."""
     from ragistry.config.folder import missing
 
     try:
-        said = missing(opened.root, opened.settings)
+        problem = missing(opened.root, opened.settings)
     except RagistryError as error:
-        return Finding("store", "failed", str(error))
-    if said:
-        return Finding("store", "off", said)
+        return CheckResult("store", "failed", str(error))
+    if problem:
+        return CheckResult("store", "off", problem)
     return _try("store", lambda: _count(opened, with_model=with_model))
 
 
@@ -186,7 +186,7 @@ def _count(opened: Workspace, *, with_model: bool) -> str:
     return f"{numbered(len(sources), 'source[|s]')}, {numbered(sum(info.chunks for info in sources), 'chunk[|s]')}"
 
 
-def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
+def _techniques(opened: Workspace, *, with_store: bool) -> list[CheckResult]:
     """List the usable techniques and the reasons of the others; a broken plugin or default search is a failure."""
     registry = opened.registry
     reasons: dict[str, list[str]] = {}
@@ -205,13 +205,13 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
     words = "" if registry.searches_words else " (the store does not search words)"
     detail = broken or f"{working}; by default {registry.default}{words}"
     return [
-        Finding("techniques", "failed" if broken else "ok", detail),
+        CheckResult("techniques", "failed" if broken else "ok", detail),
         *(
-            Finding(", ".join(names), "failed" if registry.default in names else "warning", reason)
+            CheckResult(", ".join(names), "failed" if registry.default in names else "warning", reason)
             for reason, names in reasons.items()
         ),
         *(
-            Finding(
+            CheckResult(
                 f"techniques with a {model}",
                 "failed" if registry.default in names else "off",
                 f"{', '.join(names)}: no {model} is configured; add one to config/models.yaml under '{model}s'",
@@ -221,7 +221,7 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[Finding]:
     ]
 
 
-def _readers(opened: Workspace) -> list[Finding]:
+def _readers(opened: Workspace) -> list[CheckResult]:
     """Load each reader of the configuration and of installed packages; nothing without any."""
     from ragistry.plugins import READERS, offers
     from ragistry.readers.formats import AddedReader
@@ -229,7 +229,7 @@ def _readers(opened: Workspace) -> list[Finding]:
     readers = [*opened.reading.readers.items(), *((name, AddedReader(name)) for name in offers(READERS))]
     found = [_try(f"reader {name}", partial(_load, reader)) for name, reader in readers]
     broken = [finding for finding in found if finding.state != "ok"]
-    return broken or ([Finding("readers", "ok", ", ".join(name for name, _ in readers))] if readers else [])
+    return broken or ([CheckResult("readers", "ok", ", ".join(name for name, _ in readers))] if readers else [])
 
 
 def _load(reader: AddedReader) -> str:
@@ -237,7 +237,7 @@ def _load(reader: AddedReader) -> str:
     return reader.version()
 
 
-def _languages(opened: Workspace) -> list[Finding]:
+def _languages(opened: Workspace) -> list[CheckResult]:
     """Collections whose texts do not suit the embedding model or the setting ``language``."""
     from ragistry.models.known import is_english
     from ragistry.text.detection import detect_language, language_warnings
@@ -245,27 +245,27 @@ def _languages(opened: Workspace) -> list[Finding]:
     findings, model = [], opened.embedder.fingerprint.model
     for collection in sorted({info.collection for info in opened.store.sources()}):
         samples = islice(opened.store.scan({"collection": collection}), CHUNKS_READ)
-        said = language_warnings(
+        lines = language_warnings(
             detect_language([chunk.content for chunk in samples]),
             language=opened.settings.language,
             embed_model=model,
             english_model=is_english(model),
         )
-        findings += [Finding(f"language of {collection}", "warning", line) for line in said]
+        findings += [CheckResult(f"language of {collection}", "warning", line) for line in lines]
     return findings
 
 
-def _repositories(opened: Workspace, *, with_model: bool) -> list[Finding]:
+def _repositories(opened: Workspace, *, with_model: bool) -> list[CheckResult]:
     """Report each repository that cannot be searched, or the number of repositories; nothing without any."""
     from ragistry.library.contract.entries import names
 
     try:
         known = names(opened.repositories.root)
     except (RagistryError, OSError) as error:
-        return [Finding("repositories", "failed", str(error))]
+        return [CheckResult("repositories", "failed", str(error))]
     found = [_try(f"repository {name}", partial(_chunks_of, opened, name, with_model)) for name in known]
     broken = [finding for finding in found if finding.state != "ok"]
-    return broken or ([Finding("repositories", "ok", ", ".join(known))] if known else [])
+    return broken or ([CheckResult("repositories", "ok", ", ".join(known))] if known else [])
 
 
 def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
@@ -280,27 +280,27 @@ def _chunks_of(opened: Workspace, name: str, with_model: bool) -> str:
         return numbered(collection.read(count, 0), "chunk[|s]")
 
 
-def _archives(opened: Workspace) -> list[Finding]:
+def _archives(opened: Workspace) -> list[CheckResult]:
     """Ask each archive a question; nothing without archives."""
     if not opened.settings.archives:
         return []
     try:
         techniques = opened.archives.techniques
     except RagistryError as error:
-        return [Finding("archives", "failed", str(error))]
+        return [CheckResult("archives", "failed", str(error))]
     return [_try(f"archive {each.name}", partial(_ask, each)) for each in techniques]
 
 
-def _names(opened: Workspace) -> list[Finding]:
+def _names(opened: Workspace) -> list[CheckResult]:
     """Report each ambiguous name, which makes every routed search fail."""
     from ragistry.library.targets import a
 
     try:
         clashes = opened.target_names.clashes()
     except RagistryError as error:
-        return [Finding("names", "failed", str(error))]
+        return [CheckResult("names", "failed", str(error))]
     return [
-        Finding("names", "failed", f"{name!r} is the name of {' and '.join(map(a, kinds))}; rename one of them")
+        CheckResult("names", "failed", f"{name!r} is the name of {' and '.join(map(a, kinds))}; rename one of them")
         for name, kinds in clashes.items()
     ]
 
@@ -310,15 +310,15 @@ def _ask(archive: ArchiveTechnique) -> str:
     return f"{archive.place} answers ({numbered(len(archive.retrieve('a question', top_k=1)), 'passage[|s]')} found)"
 
 
-def _orphaned(opened: Workspace) -> list[Finding]:
+def _orphaned(opened: Workspace) -> list[CheckResult]:
     """Report each collection that is not in documents.yaml; an unreadable store is already reported."""
     try:
-        return [Finding("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
+        return [CheckResult("orphaned", "warning", f"{name!r}: {remedy}") for name, remedy in orphans(opened).items()]
     except RagistryError:
         return []
 
 
-def _gone(opened: Workspace) -> list[Finding]:
+def _missing_sources(opened: Workspace) -> list[CheckResult]:
     """Report the sources whose files are missing; a moved file may also be in the library under its new name."""
     from ragistry.library.ingest.folder_sync import absence
 
@@ -327,7 +327,7 @@ def _gone(opened: Workspace) -> list[Finding]:
         return []
     names = listed((f"{info.collection}: {info.source_file}" for info in found), 5)
     return [
-        Finding(
+        CheckResult(
             "files",
             "warning",
             f"{numbered(len(found), '[source has a file that is|sources have files that are]')} not there now, and "
@@ -336,7 +336,7 @@ def _gone(opened: Workspace) -> list[Finding]:
     ]
 
 
-def _copies(opened: Workspace) -> list[Finding]:
+def _copies(opened: Workspace) -> list[CheckResult]:
     """Report the sources that are versions of one text; nothing if all were compared and none are."""
     from ragistry.library.copies import copied_sources
 
@@ -344,7 +344,7 @@ def _copies(opened: Workspace) -> list[Finding]:
     families = found.families
     compared = f"{found.compared:,} of {numbered(found.sources, 'source[|s]')} compared"
     if not families:
-        return [Finding("copies", "ok", f"none; {compared}")] if found.compared < found.sources else []
+        return [CheckResult("copies", "ok", f"none; {compared}")] if found.compared < found.sources else []
     named = "; ".join(map(_versions_of_one, families[:FAMILIES_NAMED]))
     more = len(families) - FAMILIES_NAMED
     parts = [
@@ -353,7 +353,7 @@ def _copies(opened: Workspace) -> list[Finding]:
         "the technique `distinct` returns only the newest; `ragistry sources delete` removes old versions",
         *([compared] if found.compared < found.sources else []),
     ]
-    return [Finding("copies", "warning", "; ".join(parts))]
+    return [CheckResult("copies", "warning", "; ".join(parts))]
 
 
 def _versions_of_one(family: list[tuple[str, str]]) -> str:
@@ -363,7 +363,7 @@ def _versions_of_one(family: list[tuple[str, str]]) -> str:
     return f"{len(family):,} versions of one text: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
-def _ollama(opened: Workspace) -> Finding:
+def _ollama(opened: Workspace) -> CheckResult:
     from ragistry.models.registry import uses_ollama
     from ragistry.ollama.client import OllamaClient
 
@@ -371,11 +371,11 @@ def _ollama(opened: Workspace) -> Finding:
         with OllamaClient(opened.settings.ollama_host, timeout=3.0) as client:
             models = [model.name for model in client.list_models()]
     except RagistryError as error:
-        return Finding("ollama", "failed" if uses_ollama(opened.settings.embed_model) else "off", str(error))
-    return Finding("ollama", "ok", f"models: {', '.join(models) or 'none; `ollama pull nomic-embed-text`'}")
+        return CheckResult("ollama", "failed" if uses_ollama(opened.settings.embed_model) else "off", str(error))
+    return CheckResult("ollama", "ok", f"models: {', '.join(models) or 'none; `ollama pull nomic-embed-text`'}")
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[CheckResult]) -> None:
     from rich.text import Text
 
     styles = {"ok": "green", "off": "yellow", "warning": "yellow", "failed": "bold red"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.collections import print_collections
-from ragistry.cli.confirm import YesOption, agreed, confirm
+from ragistry.cli.confirm import YesOption, ask_yes_no, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_option, display_name_of
@@ -162,7 +162,9 @@ def ingest(
         elif delete is None:
             print_sources(opened, collection, as_json)
         elif collection is None:
-            raise FlagsError(f"say which collection {delete!r} is in with --collection NAME{_known(opened)}")
+            raise FlagsError(
+                f"say which collection {delete!r} is in with --collection NAME{_existing_collections(opened)}"
+            )
         else:
             delete_source(opened, delete, collection, yes, as_json)
 
@@ -237,7 +239,7 @@ def _follow(
 
 def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) -> None:
     """Delete sources whose files are gone, after asking: an unmounted disk looks the same."""
-    gone = _gone(report)
+    gone = _vanished_sources(report)
     if gone:
         named = ", ".join(gone[:5]) + (", …" if len(gone) > 5 else "")
         sources = numbered(len(gone), "source[|s]")
@@ -246,7 +248,7 @@ def _prune(opened: Workspace, report: IngestReport, collection: str, yes: bool) 
         report.deleted.extend(gone)
 
 
-def _gone(report: IngestReport) -> list[str]:
+def _vanished_sources(report: IngestReport) -> list[str]:
     """Return the stored sources whose files are gone from the folder and were not found elsewhere."""
     left = {*report.added, *report.updated, *report.skipped, *report.deleted}
     return [name for name in dict.fromkeys(report.vanished) if name not in left]
@@ -272,7 +274,7 @@ def _collection(
     known = [entry.name for entry in opened.library.collections.entries()]
     if name is None:
         if len(known) != 1:
-            raise CollectionNotFoundError(f"choose a collection with --collection NAME{_known(opened)}")
+            raise CollectionNotFoundError(f"choose a collection with --collection NAME{_existing_collections(opened)}")
         return known[0], False
     if name not in known:
         from ragistry.readers.formats import with_readers
@@ -280,7 +282,7 @@ def _collection(
         with with_readers(opened.reading.readers):
             _check_paths(paths, all_text=all_text)
         if create is None and known:
-            name = _asked(name, known, paths)
+            name = _ask_for_collection(name, known, paths)
             if name in known:
                 return name, False
         opened.library.create_collection(name, create or "", display_name_of(name))
@@ -292,7 +294,7 @@ def _collection(
     return name, False
 
 
-def _asked(name: str, known: list[str], paths: list[Any]) -> str:
+def _ask_for_collection(name: str, known: list[str], paths: list[Any]) -> str:
     """Ask whether to create a collection, or whether an existing one was meant, and return its name.
 
     Raises `CollectionNotFoundError` without a terminal to ask on.
@@ -303,9 +305,9 @@ def _asked(name: str, known: list[str], paths: list[Any]) -> str:
         raise CollectionNotFoundError(f"no collection {name!r}{others}; to make it, run: {_command('--create', '')}")
     close = closest(name, known)
     # Enter alone never adds documents to a collection that was not typed.
-    if close is not None and agreed(f"There is no collection {name!r}. Did you mean {close!r}?", default=False):
+    if close is not None and ask_yes_no(f"There is no collection {name!r}. Did you mean {close!r}?", default=False):
         return close
-    if agreed(f"Make collection {name!r}?", default=True):
+    if ask_yes_no(f"Make collection {name!r}?", default=True):
         return name
     error_line("nothing was ingested", label="note")
     raise typer.Exit(1)
@@ -318,7 +320,7 @@ def _command(*more: str) -> str:
     return shlex.join(["ragistry", *words[:end], *more, *words[end:]])
 
 
-def _known(opened: Workspace) -> str:
+def _existing_collections(opened: Workspace) -> str:
     return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
@@ -386,7 +388,7 @@ def _print(report: IngestReport, collection: str, *, prune: bool) -> None:
         error_line(line, label="left out")
     for failure in report.failed:
         error_line(failure.error, label="failed")
-    gone = _gone(report)
+    gone = _vanished_sources(report)
     if gone and not prune:
         removes = agreeing(len(gone), "--prune removes [it|them]")
         error_line(f"{len(gone):,} no longer in the folder: {', '.join(gone[:5])}; {removes}", label="warning")

@@ -198,8 +198,8 @@ def _print(report: RepositoryReport) -> None:
 
 
 def _line(info: CollectionInfo) -> str:
-    said = info.metadata
-    pages = numbered(int(said.get("total_documents", 0)), "page[|s]")
-    commit = str(said.get("commit_hash", ""))[:12]
+    metadata = info.metadata
+    pages = numbered(int(metadata.get("total_documents", 0)), "page[|s]")
+    commit = str(metadata.get("commit_hash", ""))[:12]
     chunks = numbered(info.chunk_count, "chunk[|s]")
-    return f"{info.name}  {commit}  {pages}, {chunks}  {said.get('repository_url', '')}"
+    return f"{info.name}  {commit}  {pages}, {chunks}  {metadata.get('repository_url', '')}"

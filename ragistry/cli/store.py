@@ -87,7 +87,7 @@ def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
     from ragistry.config.folder import folder_of
     from ragistry.config.resolve import StoreEntry, store_entry
     from ragistry.config.settings import CHROMA
-    from ragistry.config.yaml_file import filled
+    from ragistry.config.yaml_file import fill_in
 
     entry = _parsed(text, name)
     if isinstance(entry, str):
@@ -96,7 +96,7 @@ def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
         entry = {"use": entry}
     for value in entry.values():
         _check_no_password(value, name)
-    config = filled({key: value for key, value in entry.items() if key != "use"}, [name], _variable)
+    config = fill_in({key: value for key, value in entry.items() if key != "use"}, [name], _variable)
     if entry["use"] == CHROMA and "host" not in config:
         folder = config.get("path") or f"{resolved.settings.data_dir}/chroma"
         config["path"] = str(folder_of(root, str(folder)))

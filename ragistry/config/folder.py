@@ -46,12 +46,12 @@ def missing(root: Path, settings: Settings) -> str:
     data = folder_of(root, settings.data_dir)
     if settings.store != LOCAL or os.access(data, os.F_OK) or _is_configured(root):
         return ""
-    said = f"no workspace in {str(root)!r}, neither configuration nor data"
+    problem = f"no workspace in {str(root)!r}, neither configuration nor data"
     above = next(filter(_is_configured, root.resolve().parents), None)
     if above is None:
-        return f"{said}; name its folder with -w, or start one here with `ragistry ingest FOLDER --collection NAME`"
+        return f"{problem}; name its folder with -w, or start one here with `ragistry ingest FOLDER --collection NAME`"
     place = str(above) if root.is_absolute() else os.path.relpath(above)
-    return f"{said}; the nearest is {place!r}, add `-w {shlex.quote(place)}`"
+    return f"{problem}; the nearest is {place!r}, add `-w {shlex.quote(place)}`"
 
 
 def _is_configured(folder: Path) -> bool:

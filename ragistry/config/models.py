@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, sendable
-from ragistry.config.yaml_file import Lookup, YamlFile, filled, read_yaml
+from ragistry.config.yaml_file import Lookup, YamlFile, fill_in, read_yaml
 
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers")
@@ -93,7 +93,7 @@ def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[Mo
             entry = ModelEntry(kind, name, section["use"], config, file)
             look_up = _variable_lookup(entry, environ)
             for key, value in config.items():
-                config[key] = filled(value, [*entry.keys, key], look_up)
+                config[key] = fill_in(value, [*entry.keys, key], look_up)
             entries.append(entry)
     return entries
 

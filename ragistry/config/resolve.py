@@ -15,7 +15,7 @@ from ragistry.config.files import FILES, read_file
 from ragistry.config.folder import check_restored, folder_of
 from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there, text_of
-from ragistry.config.yaml_file import YamlFile, filled
+from ragistry.config.yaml_file import YamlFile, fill_in
 from ragistry.utils.urls import public_url
 from ragistry.utils.wording import did_you_mean, shown
 
@@ -68,8 +68,8 @@ def resolve(
         _find(name, files, environ, found, problems)
     _choose_store(found, problems)
     problems.report()
-    for said in unknown_variables(environ):
-        log.warning("%s", said)
+    for line in unknown_variables(environ):
+        log.warning("%s", line)
     try:
         settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
     except ValidationError as error:
@@ -91,7 +91,7 @@ def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) 
         return environ.get(name, "").strip()
 
     if "store" in file.data:
-        file.data["store"] = filled(file.data["store"], ["store"], look_up)
+        file.data["store"] = fill_in(file.data["store"], ["store"], look_up)
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -118,8 +118,8 @@ def _find(
         first, first_keys, other = places[0]
         if str(value) != str(other):
             problems.add(
-                file, keys, f"{keys[-1]}: {_shown(name, value)}, but {first.place(first_keys)} says "
-                f"{_shown(name, other)} ({name}); keep one of the two",
+                file, keys, f"{keys[-1]}: {_value_text(name, value)}, but {first.place(first_keys)} says "
+                f"{_value_text(name, other)} ({name}); keep one of the two",
             )  # fmt: skip
     if name in found:
         return
@@ -159,7 +159,7 @@ def _choose_store(found: dict[str, Found], problems: Problems) -> None:
     if len(selecting) == 2:
         path, host = selecting.values()
         problems.lines.append(
-            f"{host.place}: chroma_host: {_shown('chroma_host', host.value)}, but {path.place} says chroma_path "
+            f"{host.place}: chroma_host: {_value_text('chroma_host', host.value)}, but {path.place} says chroma_path "
             f"{path.value!r}; a ChromaDB is a folder or a server, so remove one of the two"
         )
     if "store" not in found and selecting:
@@ -168,12 +168,12 @@ def _choose_store(found: dict[str, Found], problems: Problems) -> None:
     for name, (value, place) in selecting.items():
         if store.value != CHROMA:
             problems.lines.append(
-                f"{place}: {name}: {_shown(name, value)} selects the store 'chroma', but {store.place} says "
+                f"{place}: {name}: {_value_text(name, value)} selects the store 'chroma', but {store.place} says "
                 f"{store.value!r} (store); remove one of the two"
             )
 
 
-def _shown(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)
 
 

@@ -80,7 +80,7 @@ def _one_complaint(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         raise ValueError(f"write a number of characters, 1,000,000 at most, or auto; got {value!r}") from error
 
 
-def _known(language: str) -> str:
+def _known_language(language: str) -> str:
     """Return the language as written. Raises `ConfigError` for an unknown one."""
     if language.casefold() == AUTO:
         return AUTO
@@ -95,7 +95,7 @@ Size = Annotated[Annotated[int, Field(ge=1, le=1_000_000), not_bool] | Literal["
 Overlap = Annotated[
     Annotated[int, Field(ge=0, le=1_000_000), not_bool] | Literal["auto"], WrapValidator(_one_complaint)
 ]
-Language = Annotated[str, AfterValidator(_known)]
+Language = Annotated[str, AfterValidator(_known_language)]
 
 
 def sendable(key: str) -> str:

@@ -120,12 +120,12 @@ def parse_yaml(text: str, place: str) -> Node:
         parser.dispose()
 
 
-def filled(value: Any, keys: Sequence[str | int], look_up: Lookup) -> Any:
+def fill_in(value: Any, keys: Sequence[str | int], look_up: Lookup) -> Any:
     """Return ``value`` with the variables replaced in all its texts; ``keys``: its place in the file."""
     if isinstance(value, dict):
-        return {key: filled(one, [*keys, key], look_up) for key, one in value.items()}
+        return {key: fill_in(one, [*keys, key], look_up) for key, one in value.items()}
     if isinstance(value, list):
-        return [filled(one, [*keys, place], look_up) for place, one in enumerate(value)]
+        return [fill_in(one, [*keys, place], look_up) for place, one in enumerate(value)]
     if not isinstance(value, str):
         return value
     return VARIABLE.sub(lambda match: look_up(match[1], keys), value)

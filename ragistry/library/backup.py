@@ -27,7 +27,7 @@ from ragistry import __version__
 from ragistry.config.settings import CONFIG_FOLDER, Settings
 from ragistry.errors import ConfigError, RagistryError, StoreError
 from ragistry.library.contract.collection import open_version
-from ragistry.library.contract.entries import locked, names, read_entry
+from ragistry.library.contract.entries import entry_lock, names, read_entry
 from ragistry.library.copying import copy_library
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local import LocalStore
@@ -175,7 +175,7 @@ class _Backup:
     def add_repositories(self, root: Path) -> None:
         for name in names(root):
             folder, place = self.work / name, DATA / root.name
-            with locked(root, name, UPDATE_SECONDS):
+            with entry_lock(root, name, UPDATE_SECONDS):
                 if (entry := read_entry(root, name)) is None:  # removed since the names were listed
                     continue
                 if entry.folder:

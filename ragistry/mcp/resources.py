@@ -118,12 +118,12 @@ def fetch(reach: Reach, chunk: str) -> FetchedPassage:
     where = {"collection": hit.metadata["collection"]}
     [wide] = widened(reach.library.store, [hit], reach=REACH, top_k=1, where=where, choose=_as_many_as_fit)
     [hit, wide] = reach.library.scope.current_names().with_current_names([hit, wide])
-    metadata = {key: _shown(wide.metadata[key]) for key in SENT_METADATA if key in wide.metadata}
+    metadata = {key: _plain_value(wide.metadata[key]) for key in SENT_METADATA if key in wide.metadata}
     room = CUSTOM_CHARACTERS
     for key, value in custom_metadata(hit.metadata).items():
         room -= len(shown_metadata({key: value}))
         if key not in metadata and room >= 0:
-            metadata[visible_line(key)] = _shown(value)
+            metadata[visible_line(key)] = _plain_value(value)
     text = visible(wide.content)
     if _length(text) > TOKENS:
         text = cut_to_tokens(text, TOKENS, _length)
@@ -137,7 +137,7 @@ def title_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
     return f"{visible_line(title)}: {spot}" if title else spot
 
 
-def _shown(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [visible_line(item) for item in value[:50]]
     return value if isinstance(value, int | float) else visible_line(value)

@@ -210,7 +210,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._jobs.stop()
-        if waiting := len(self._jobs.open()):
+        if waiting := len(self._jobs.unfinished()):
             _log.warning(
                 "stopping; %s at the next start; press Ctrl+C again to end at once",
                 numbered(waiting, "unfinished [job continues|jobs continue]"),

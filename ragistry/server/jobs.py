@@ -190,7 +190,7 @@ class SavedJobs:
             ServerBusyError: Too many jobs have not ended.
         """
         job = SavedJob(folder.stem, kind, caller.name, collection, request, time())
-        if len(self.open()) >= MAX_OPEN:
+        if len(self.unfinished()) >= MAX_OPEN:
             raise ServerBusyError(f"{MAX_OPEN:,} jobs have not ended; wait until some of them end")
         for path in (folder / FILES).iterdir():
             flush(path)
@@ -222,7 +222,7 @@ class SavedJobs:
         with self._lock:
             return list(self._jobs)
 
-    def open(self) -> list[SavedJob]:
+    def unfinished(self) -> list[SavedJob]:
         """Return the jobs that have not ended, oldest first."""
         return [job for job in self.all() if not job.ended]
 
@@ -245,7 +245,7 @@ class SavedJobs:
                 self._jobs.remove(job)
                 self._remove_folder(job)
 
-    def counted(self) -> Counter[tuple[Kind, State]]:
+    def count_by_state(self) -> Counter[tuple[Kind, State]]:
         """Count the jobs of each kind and state."""
         return Counter((job.kind, job.state) for job in self.all())
 

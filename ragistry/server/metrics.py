@@ -37,7 +37,7 @@ class Metrics:
         self._running.set(gate.running)
         self._waiting.set(gate.waiting)
         self._chunks.set(workspace.store.count())
-        for (kind, state), number in jobs.counted().items():
+        for (kind, state), number in jobs.count_by_state().items():
             self._jobs.labels(kind, state).set(number)
         return generate_latest(self.registry)
 

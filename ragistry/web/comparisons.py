@@ -68,7 +68,7 @@ class ComparisonJobs:
         Raises:
             EvaluationError: Another comparison is running, or there are fewer than two techniques.
         """
-        if any(job.kind == "comparison" for job in self._saved.open()):
+        if any(job.kind == "comparison" for job in self._saved.unfinished()):
             raise EvaluationError("another comparison is running; wait for it, or stop it")
         if len(techniques) < 2:
             raise EvaluationError("a comparison needs two techniques; choose another one")

@@ -63,7 +63,7 @@ class IngestJobs:
         found = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
         return sorted(path for path in found if self._uploads.file_of(path))
 
-    def of(self, collection: str | None = None) -> list[SavedJob]:
+    def list_jobs(self, collection: str | None = None) -> list[SavedJob]:
         """Return the jobs of a collection or all, newest first, without those that ended before this start."""
         found = [
             job for job in self._saved.visible("ingest", LOCAL_CALLER)
@@ -75,7 +75,7 @@ class IngestJobs:
 
     def pending(self, collection: str) -> list[str]:
         """Return the names of the files that are not yet ingested into a collection."""
-        waiting = [job.request for job in self._saved.open() if job.collection == collection]
+        waiting = [job.request for job in self._saved.unfinished() if job.collection == collection]
         sent = [source["name"] for request in waiting for source in request.get("sources", ())]
         return sent + [Path(path).name for request in waiting for path in request.get("paths", ())]
 

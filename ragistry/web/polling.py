@@ -34,14 +34,14 @@ class PolledValue(Generic[Value]):
         self._began, self._pause = -inf, EVERY / 2
         self._turn = asyncio.Lock()
 
-    async def look(self, *, fresh: bool = False) -> None:
+    async def refresh(self, *, fresh: bool = False) -> None:
         """Read again unless the value is recent. ``fresh`` includes everything written before this call."""
         begun_since = monotonic() - (0 if fresh else self._pause)
         async with self._turn:
             if self._began <= begun_since:
-                await self._look()
+                await self._refresh()
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         began = monotonic()
         try:
             value = await asyncio.to_thread(self._read)
@@ -72,7 +72,7 @@ class Follower(Generic[Value]):
 
     async def refresh(self) -> None:
         """Read again and show the value, after a change by this window."""
-        await self._shared.look(fresh=True)
+        await self._shared.refresh(fresh=True)
         self.show()
 
     def show(self) -> None:
@@ -86,5 +86,5 @@ class Follower(Generic[Value]):
             self._show(value)
 
     async def _follow(self) -> None:
-        await self._shared.look()
+        await self._shared.refresh()
         self.show()

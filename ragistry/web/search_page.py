@@ -203,7 +203,7 @@ def _request(workspace: Workspace, question: SearchQuery, technique: str) -> Sea
 
 def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:
     """Show an upload area while the library is empty. Call the result with the current collections."""
-    earlier = {job.id for job in state.jobs.of() if job.ended}
+    earlier = {job.id for job in state.jobs.list_jobs() if job.ended}
     known: dict[str, str] = {}
 
     async def collection() -> str | None:
@@ -220,7 +220,7 @@ def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]
 
     def ours() -> list[SavedJob]:
         """Return the jobs that had not ended when the window opened."""
-        return [job for job in state.jobs.of() if job.id not in earlier]
+        return [job for job in state.jobs.list_jobs() if job.id not in earlier]
 
     with ui.element("div").classes("rg-welcome"):
         with ui.element("div").classes("rg-part") as first:

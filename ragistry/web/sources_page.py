@@ -61,7 +61,7 @@ def register(state: AppState) -> None:
             with ui.element("div").classes("rg-part") as upper:
                 describe = description_field(state, name)
                 upload_section(state, name)
-            job_list(state, lambda: state.jobs.of(name))
+            job_list(state, lambda: state.jobs.list_jobs(name))
             with ui.element("div").classes("rg-part") as lower:
                 show_sources = _table(view)
 

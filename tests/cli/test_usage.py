@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from ragistry.cli.app import COMMANDS, app, loaded
+from ragistry.cli.app import COMMANDS, app, load_command
 from ragistry.cli.output import error_line
 from tests.cli.conftest import Done, Run
 from tests.conftest import Corpus
@@ -22,8 +22,8 @@ def test_without_a_command_the_help_is_printed(ragistry: Run) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_list_of_commands_has_the_first_sentence_of_each(name: str) -> None:
     listed = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined] # a group
-    assert loaded(listed).name == listed.name
-    assert " ".join(loaded(listed).help.split("\n\n")[0].split()) == listed.help
+    assert load_command(listed).name == listed.name
+    assert " ".join(load_command(listed).help.split("\n\n")[0].split()) == listed.help
 
 
 def test_interrupted_command_has_exit_code_130(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,8 +284,8 @@ def test_killed_update_leaves_the_old_version(repositories: Repositories, tmp_pa
 HOLDER = """
 import sys
 from pathlib import Path
-from ragistry.library.contract.entries import locked
-with locked(Path(sys.argv[1]), "widget-docs"):
+from ragistry.library.contract.entries import entry_lock
+with entry_lock(Path(sys.argv[1]), "widget-docs"):
     print("ready", flush=True)
     sys.stdin.read()
 """

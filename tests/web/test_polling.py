@@ -41,7 +41,7 @@ def shared(source: Source) -> PolledValue[list[str]]:
 
 def test_many_windows_share_one_read(source: Source, shared: PolledValue[list[str]]) -> None:
     async def windows() -> None:
-        await asyncio.gather(*(shared.look() for _ in range(20)))
+        await asyncio.gather(*(shared.refresh() for _ in range(20)))
 
     run(windows())
     assert (source.readings, shared.value) == (1, ["first"])
@@ -50,11 +50,11 @@ def test_many_windows_share_one_read(source: Source, shared: PolledValue[list[st
 def test_fresh_read_includes_earlier_writes(source: Source, shared: PolledValue[list[str]]) -> None:
     async def window() -> None:
         source.go_on.clear()
-        reading = asyncio.create_task(shared.look())
+        reading = asyncio.create_task(shared.refresh())
         while not source.readings:
             await asyncio.sleep(0.001)
         source.content = ["written meanwhile"]
-        wrote = asyncio.create_task(shared.look(fresh=True))
+        wrote = asyncio.create_task(shared.refresh(fresh=True))
         await asyncio.sleep(0.01)
         source.go_on.set()
         await asyncio.gather(reading, wrote)
@@ -64,20 +64,20 @@ def test_fresh_read_includes_earlier_writes(source: Source, shared: PolledValue[
 
 
 def test_equal_value_stays_the_same_object(source: Source, shared: PolledValue[list[str]]) -> None:
-    run(shared.look())
+    run(shared.refresh())
     before = shared.value
-    run(shared.look(fresh=True))
+    run(shared.refresh(fresh=True))
     assert source.readings == 2
     assert shared.value is before
 
 
 def test_last_value_stays_if_a_read_fails(source: Source, shared: PolledValue[list[str]]) -> None:
-    run(shared.look())
+    run(shared.refresh())
     source.content = StoreError("the store is away; start it")
-    run(shared.look(fresh=True))
+    run(shared.refresh(fresh=True))
     assert (shared.value, shared.trouble) == (["first"], "the store is away; start it")
     source.content = ["back"]
-    run(shared.look(fresh=True))
+    run(shared.refresh(fresh=True))
     assert (shared.value, shared.trouble) == (["back"], "")
 
 
@@ -93,23 +93,23 @@ def test_slow_read_is_followed_by_a_longer_pause(monkeypatch: pytest.MonkeyPatch
         return []
 
     shared = PolledValue(read)
-    run(shared.look())
+    run(shared.refresh())
     for after in (2.1, SHARE * 2.0 - 0.1):
         now = 100.0 + after
-        run(shared.look())
+        run(shared.refresh())
     assert readings == [100.0]
     now = 100.0 + SHARE * 2.0 + 0.1
-    run(shared.look())
+    run(shared.refresh())
     assert len(readings) == 2
 
 
 def test_next_window_reads_after_a_cancelled_read(source: Source, shared: PolledValue[list[str]]) -> None:
     async def windows() -> None:
         source.go_on.clear()
-        leaving = asyncio.create_task(shared.look())
+        leaving = asyncio.create_task(shared.refresh())
         while not source.readings:
             await asyncio.sleep(0.001)
-        waiting = asyncio.create_task(shared.look())
+        waiting = asyncio.create_task(shared.refresh())
         await asyncio.sleep(0)
         leaving.cancel()
         source.go_on.set()

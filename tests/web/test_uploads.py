@@ -158,13 +158,17 @@ def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, work
         if name == "late.md":
             state.saved.close()
         jobs.append(state.jobs.add("notes", [place], name, replace=True))
-    assert [job.id for job in state.saved.open()] == [job.id for job in jobs]
+    assert [job.id for job in state.saved.unfinished()] == [job.id for job in jobs]
     assert set(kept(state)) == {"waiting.md", "old.md", "late.md"}
     with closing(saved_jobs(workspace)) as saved:
         saved.start()
         again = AppState(workspace, state.roots, saved)
         assert again.jobs.pending("notes")
-        assert [status(ended(job)) for job in reversed(again.jobs.of())][1:] == ["1 added", "1 updated", "1 added"]
+        assert [status(ended(job)) for job in reversed(again.jobs.list_jobs())][1:] == [
+            "1 added",
+            "1 updated",
+            "1 added",
+        ]
     assert len(workspace.library.list_sources("notes")) == 303
     assert kept(state)["old.md"] == b"The new text of old.md."
     assert len(list(state.uploads.folder.iterdir())) == 3

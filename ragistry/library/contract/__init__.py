@@ -27,15 +27,24 @@ from ragistry.errors import (
     QueryError,
     StoreCorruptError,
 )
-from ragistry.library.contract.chunks import OnDuplicate, OnEmpty, as_given, as_json, as_stored, chosen, duplicates, now
+from ragistry.library.contract.chunks import (
+    OnDuplicate,
+    OnEmpty,
+    as_json,
+    chunks_to_write,
+    from_stored,
+    handle_duplicates,
+    now,
+    to_stored,
+)
 from ragistry.library.contract.collection import Collection, Rebuild, state_of
-from ragistry.library.contract.embedding import OnError, embedded, retried
+from ragistry.library.contract.embedding import OnError, call_with_retries, embed_chunks
 from ragistry.library.contract.entries import (
     RepositoryEntry,
     check_name,
     drop_entry,
+    entry_lock,
     existing_entry,
-    locked,
     names,
     put_entry,
     read_entry,
@@ -105,7 +114,7 @@ def create_collection(
     """
     root, name, rebuild = Path(path).absolute(), check_name(repository_name), None
     checked = _checked_metadata(metadata)
-    with locked(root, name):
+    with entry_lock(root, name):
         entry = read_entry(root, name)
         if entry is not None and not recreate:
             raise CollectionAlreadyExistsError(
@@ -130,7 +139,7 @@ def add_chunks(
     """Embed chunks in batches, and write all of them or none.
 
     Four batches are embedded in parallel. Asynchronous callers await ``asyncio.to_thread(add_chunks, …)``. Skipped
-    chunks are logged. If no chunk can be embedded, a collection that is being recreated does not change.
+    chunks are logged. If no chunk can be embed_chunks, a collection that is being recreated does not change.
 
     Args:
         collection: Target collection.
@@ -138,7 +147,7 @@ def add_chunks(
         batch_size: Number of chunks in a batch, 1 to 1,000.
         on_duplicate: Raise an error for duplicate ids, skip them, or replace the stored chunks.
         on_empty: Raise an error for chunks without text, or skip them.
-        on_error: Raise an error for chunks that cannot be embedded, or skip them.
+        on_error: Raise an error for chunks that cannot be embed_chunks, or skip them.
 
     Returns:
         Number of chunks written.
@@ -146,7 +155,7 @@ def add_chunks(
     Raises:
         DuplicateChunkIDError: An id is already stored, or occurs twice.
         InvalidChunkError: A chunk has no text, or metadata that cannot be stored. It is also a `ValueError`.
-        EmbeddingGenerationError: A chunk cannot be embedded, also after retries of temporary errors. With
+        EmbeddingGenerationError: A chunk cannot be embed_chunks, also after retries of temporary errors. With
             ``on_error="skip"``, only if the model cannot be reached, or rejects a plain word too.
         StoreLockedError: Another process writes to the collection.
         InvalidLimitError: The batch size is invalid.
@@ -155,12 +164,12 @@ def add_chunks(
     _check_choice("on_duplicate", on_duplicate, "raise", "skip", "upsert")
     _check_choice("on_empty", on_empty, "raise", "skip")
     _check_choice("on_error", on_error, "raise", "skip")
-    stored = as_stored(chosen(chunks, on_empty, on_duplicate), collection.name)
+    stored = to_stored(chunks_to_write(chunks, on_empty, on_duplicate), collection.name)
     ids = collection.read(lambda store: _to_write(store, stored, on_duplicate), list(stored))
-    with_vectors = embedded({key: stored[key] for key in ids}, collection.embedder, batch_size, on_error)
+    with_vectors = embed_chunks({key: stored[key] for key in ids}, collection.embedder, batch_size, on_error)
     if not with_vectors and (ids or not collection.is_rebuilt):  # nothing to write, and no old version to replace
         return 0
-    return retried(_write, collection, with_vectors, on_duplicate)
+    return call_with_retries(_write, collection, with_vectors, on_duplicate)
 
 
 def _write(collection: Collection, chunks: Mapping[str, EmbeddedChunk], on_duplicate: OnDuplicate) -> int:
@@ -179,7 +188,7 @@ def _to_write(store: LibraryStore, ids: Iterable[str], on_duplicate: OnDuplicate
     if on_duplicate == "upsert":
         return wanted
     stored = {document.id for document in store.get(wanted)}
-    duplicates(stored, "is already stored", on_duplicate)
+    handle_duplicates(stored, "is already stored", on_duplicate)
     return [identity for identity in wanted if identity not in stored]
 
 
@@ -225,7 +234,7 @@ def search_chunks(
 
     start, nothing = perf_counter(), list[Document]()
     with collect() as trace:
-        documents = list(map(as_given, collection.read(search, nothing)))
+        documents = list(map(from_stored, collection.read(search, nothing)))
     elapsed = (perf_counter() - start) * 1000
     return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
 
@@ -264,7 +273,7 @@ def delete_collection(repository_name: str, *, path: FolderPath = DEFAULT_PATH) 
     """
     root = Path(path).absolute()
     existing_entry(root, repository_name)  # checked first, so that no folder is created
-    with locked(root, repository_name):
+    with entry_lock(root, repository_name):
         existing_entry(root, repository_name)
         chunks = _count(root, repository_name)
         drop_entry(root, repository_name)

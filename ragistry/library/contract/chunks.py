@@ -44,7 +44,9 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def chosen(chunks: Iterable[DocumentChunk], on_empty: OnEmpty, on_duplicate: OnDuplicate) -> dict[str, DocumentChunk]:
+def chunks_to_write(
+    chunks: Iterable[DocumentChunk], on_empty: OnEmpty, on_duplicate: OnDuplicate
+) -> dict[str, DocumentChunk]:
     """Select the chunks with text, one for each id, by their ids.
 
     Raises:
@@ -61,11 +63,11 @@ def chosen(chunks: Iterable[DocumentChunk], on_empty: OnEmpty, on_duplicate: OnD
         elif chunk.chunk_id not in kept or on_duplicate == "upsert":
             kept[chunk.chunk_id] = chunk
         else:
-            duplicates([chunk.chunk_id], "occurs twice", on_duplicate)
+            handle_duplicates([chunk.chunk_id], "occurs twice", on_duplicate)
     return kept
 
 
-def duplicates(ids: Iterable[str], problem: str, on_duplicate: OnDuplicate) -> None:
+def handle_duplicates(ids: Iterable[str], problem: str, on_duplicate: OnDuplicate) -> None:
     """Refuse duplicate ids, or log that their chunks are skipped."""
     for identity in ids:
         if on_duplicate == "raise":
@@ -76,7 +78,7 @@ def duplicates(ids: Iterable[str], problem: str, on_duplicate: OnDuplicate) -> N
         log.warning("chunk id %r %s; the chunk was left out", identity, problem)
 
 
-def as_stored(chunks: Mapping[str, DocumentChunk], collection: str) -> dict[str, Chunk]:
+def to_stored(chunks: Mapping[str, DocumentChunk], collection: str) -> dict[str, Chunk]:
     """Convert chunks to chunks of a store, by their ids.
 
     The metadata consist of the contract's `FIELDS` and the caller's values. ``collection``, ``source_file``, ``type``
@@ -135,7 +137,7 @@ def as_json(values: Mapping[str, Any]) -> tuple[str, str]:
     return text, problem and f"metadata {listed(map(str, values))} {problem}"
 
 
-def as_given(document: Document) -> Document:
+def from_stored(document: Document) -> Document:
     """Return a document with the metadata that the caller stored."""
     plain = without_json(document)
     if plain is document:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ragistry.errors import StoreCorruptError, StoreError
 from ragistry.library.contract.embedding import default_embedder, patient
-from ragistry.library.contract.entries import RepositoryEntry, existing_entry, locked, new_folder, put_entry
+from ragistry.library.contract.entries import RepositoryEntry, entry_lock, existing_entry, new_folder, put_entry
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.stores.registry import local_exists, open_local
 
@@ -169,7 +169,7 @@ class Collection:
         The first version of a collection becomes visible after the block. After a failed write, a ``with`` block keeps
         the new version of a rebuild; without a block, the next write starts again.
         """
-        with locked(self.root, self.name):
+        with entry_lock(self.root, self.name):
             entry, rebuild = self._entry(), self._rebuild
             if rebuild is None and entry.folder:
                 yield self._opened.store(entry.folder)
@@ -202,7 +202,7 @@ class Collection:
 
     def update_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Update some values of the metadata."""
-        with locked(self.root, self.name):
+        with entry_lock(self.root, self.name):
             if self._rebuild is not None:
                 self._rebuild.metadata.update(metadata)
             else:
@@ -223,7 +223,7 @@ class Collection:
         self._in_block = False
         try:
             if kind is None and self._rebuild is not None:
-                with locked(self.root, self.name):
+                with entry_lock(self.root, self.name):
                     if rebuild := self._rebuild:  # another thread may have been faster
                         self._publish(rebuild)
         finally:

@@ -30,7 +30,7 @@ PLAIN = "word"
 Answer = TypeVar("Answer")
 
 
-def retried(call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
+def call_with_retries(call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
     """Call a function up to three times while another writer, a time-out or a failed embedding stops it."""
     import stamina
 
@@ -42,7 +42,7 @@ class PatientEmbedder(Counted):
     """An embedder of a program, with retries; those of this package retry by themselves."""
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        vectors: Vectors = retried(self.own.embed, texts, role=role)
+        vectors: Vectors = call_with_retries(self.own.embed, texts, role=role)
         return vectors
 
 
@@ -61,7 +61,7 @@ def patient(embedder: Embedder) -> Embedder:
     return PatientEmbedder(counted) if isinstance(counted, Counted) else counted
 
 
-def embedded(
+def embed_chunks(
     chunks: Mapping[str, Chunk], embedder: Embedder, batch_size: int, on_error: OnError
 ) -> dict[str, EmbeddedChunk]:
     """Embed chunks in batches, `AT_ONCE` in parallel.

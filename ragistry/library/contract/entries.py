@@ -67,7 +67,7 @@ def check_name(name: str) -> str:
 def names(root: Path) -> list[str]:
     """List the names of the collections, in order; none for a missing folder."""
     try:
-        with reached(root):
+        with translated_errors(root):
             stems = [path.stem for path in root.iterdir() if path.suffix == ".json"]
     except FileNotFoundError:
         return []
@@ -82,7 +82,7 @@ def read_entry(root: Path, name: str) -> RepositoryEntry | None:
     """
     path = root / f"{check_name(name)}.json"
     try:
-        with reached(root):
+        with translated_errors(root):
             text = path.read_bytes()
         if not text:  # a collection without chunks, whose file was not written completely before a power failure
             return None
@@ -123,14 +123,14 @@ def put_entry(root: Path, entry: RepositoryEntry) -> None:
     """
     text = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False, indent=1)
     path = root / f"{entry.name}.json"
-    with reached(root):
+    with translated_errors(root):
         replace_text(path, text, durable=bool(entry.folder) or path.exists())
     sweep(root, entry.name)
 
 
 def drop_entry(root: Path, name: str) -> None:
     """Delete the record of a collection and its versions. The caller holds the lock."""
-    with reached(root):
+    with translated_errors(root):
         for leftover in (f"{name}.json", f".{name}.json.new"):
             (root / leftover).unlink(missing_ok=True)
         flush_folder(root)
@@ -138,7 +138,7 @@ def drop_entry(root: Path, name: str) -> None:
 
 
 @contextmanager
-def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
+def entry_lock(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
     """Hold the write lock of a collection; its folder is created.
 
     Args:
@@ -151,7 +151,7 @@ def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
     """
     check_name(name)
     try:
-        with reached(root):
+        with translated_errors(root):
             root.mkdir(parents=True, exist_ok=True)
             path = root.resolve() / f"{name}.lock"
     except FileNotFoundError as error:  # no folder can be created there, such as below /proc
@@ -161,7 +161,7 @@ def locked(root: Path, name: str, wait: float = LOCK_SECONDS) -> Iterator[None]:
 
 
 @contextmanager
-def reached(root: str | os.PathLike[str]) -> Iterator[None]:
+def translated_errors(root: str | os.PathLike[str]) -> Iterator[None]:
     """Translate errors of the file system, except missing files."""
     try:
         yield

@@ -135,11 +135,13 @@ def _git(folder: Path, *words: str) -> bytes:
             f"{str(folder)!r}: `git` cannot be run there: {error.strerror}; check the permissions"
         ) from error
     if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())[:300] or f"exit code {done.returncode}"
+        reason = (
+            " ".join(done.stderr.decode("utf-8", "backslashreplace").split())[:300] or f"exit code {done.returncode}"
+        )
         remedy = "give the folder of a Git clone that has a commit"
         if words[0] in ("ls-tree", "cat-file") and _is_partial(folder):
             remedy = "the clone lacks some files; fetch them with `git fetch --refetch --no-filter`"
-        raise SourceError(f"{str(folder)!r}: `git {words[0]}` failed ({said}); {remedy}")
+        raise SourceError(f"{str(folder)!r}: `git {words[0]}` failed ({reason}); {remedy}")
     return done.stdout
 
 

@@ -34,7 +34,7 @@ from ragistry.library.contract.entries import (
     NAME_RULE,
     RepositoryEntry,
     check_name,
-    locked,
+    entry_lock,
     names,
     new_folder,
     put_entry,
@@ -120,7 +120,7 @@ class Repositories:
         check_not_empty(path)
         commit = head(path)
         chosen = name_of(commit.folder) if name is None else check_name(name)
-        with locked(self.root, chosen):
+        with entry_lock(self.root, chosen):
             if read_entry(self.root, chosen) is not None:
                 raise CollectionAlreadyExistsError(
                     f"repository {chosen!r} already exists; update it with `ragistry repo update "
@@ -146,7 +146,7 @@ class Repositories:
             StoreError: The store cannot be written.
         """
         self._entry(name)  # checked first, so that no folder is created
-        with locked(self.root, name):
+        with entry_lock(self.root, name):
             entry = self._entry(name)
             folder = str(entry.metadata.get("path", ""))
             if not folder:
@@ -291,8 +291,8 @@ def _description(commit: Commit, blobs: list[Blob], name: str) -> str:
     if front is not None:
         with suppress(ExtractionError):  # reported like any other file
             about = read_page(content(commit, front), front.path).metadata
-    said = [str(about[key]) for key in ("title", "description") if key in about]
-    return ": ".join(said) or f"Documentation of {name}"
+    parts = [str(about[key]) for key in ("title", "description") if key in about]
+    return ": ".join(parts) or f"Documentation of {name}"
 
 
 def _origin(commit: Commit) -> dict[str, Any]:
