@@ -39,12 +39,12 @@ async def explain(_: Request, error: RagistryError) -> JSONResponse:
     return JSONResponse({"error": str(error)}, 400 if isinstance(error, ASKED_WRONGLY) else 503)
 
 
-# `def`, not `async def`: a search computes, so FastAPI runs it in a separate thread.
 @app.get("/search")
-def search(
+async def search(
     q: str, collection: str | None = None, technique: str | None = None, top_k: Annotated[int, Query(ge=1, le=50)] = 5
 ) -> dict[str, Any]:
-    result = app.state.workspace.search(q, technique, collection, top_k)
+    # A search computes, so it runs in a thread of a pool; other requests go on meanwhile.
+    result = await app.state.workspace.asearch(q, technique, collection, top_k)
     return {"ms": result.search_time_ms, "documents": [asdict(document) for document in result.documents]}
 
 

@@ -29,13 +29,14 @@ from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.languages import AUTO
-from ragistry.types import RetrievalResult, SearchRequest, html_table
+from ragistry.types import Where, html_table
 
 if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTargets
     from ragistry.library.repositories.repository import Repositories
     from ragistry.library.targets import TargetNames, WorkspaceTargets
     from ragistry.models.token_file import TokenFile
+    from ragistry.techniques.routing.route import Route
 
 Part = TypeVar("Part")
 
@@ -209,8 +210,17 @@ class Workspace(WorkspaceMethods):
         """
         return self.registry.build(entry, name=name)
 
-    def run_search(self, request: SearchRequest) -> RetrievalResult:
-        return self.library.run_search(request)
+    def route(self, query: str, technique: str | None = None, where: Where | None = None) -> Route:
+        """Explain which targets a router would search for a query, without a search.
+
+        Args:
+            query: The query.
+            technique: Name of a routing technique; None for the first one.
+            where: Condition on metadata.
+        """
+        from ragistry.techniques.routing.technique import routing_technique
+
+        return routing_technique(self.registry, technique)[1].route(query, where)
 
     def close(self) -> None:
         """Close every opened part."""

@@ -15,7 +15,7 @@ import stamina
 
 from ragistry import errors
 from ragistry.models.http import retry_after
-from ragistry.transport import limited_client, limits, read_body
+from ragistry.transport import limited_client, limits, read_body, read_lines
 from ragistry.utils.wording import one_line
 
 ATTEMPTS = 4
@@ -23,6 +23,8 @@ SLOWEST_UPLOAD = 100_000
 """Minimum speed of an upload in bytes per second; slower ones are aborted."""
 LONGEST_WAIT = 10.0
 """Maximum seconds between two attempts, also if the server requests more."""
+LONGEST_ANSWER = 3_600.0
+"""Maximum seconds for an answer that arrives in pieces."""
 ANSWER_LIMIT = 500_000_000
 """Maximum size of a response in bytes, enough for a whole collection as JSON."""
 
@@ -105,6 +107,31 @@ class Connection:
         with self._translated():
             return retry(self._send, method, path, json=body, params=params, data=form, files=files)
 
+    def events(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Send POST, and yield the server-sent events of the response, each with its name and its JSON.
+
+        Raises:
+            RagistryError: The server could not answer, or sent an event ``error``.
+        """
+        with (
+            self._translated(),
+            self._http.stream(
+                "POST", path, json=body, extensions=limits(monotonic() + LONGEST_ANSWER, pause=self._timeout)
+            ) as response,
+        ):
+            if not response.is_success:
+                self._read(response)
+            name = ""
+            for line in read_lines(response, ANSWER_LIMIT):
+                field, _, value = line.partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data" and name == "error":
+                    detail = json.loads(value)
+                    raise error_of(detail["type"], detail["message"])
+                elif field == "data":
+                    yield name, json.loads(value)
+
     def close(self) -> None:
         """Close the connections. Closing twice is harmless."""
         self._http.close()
@@ -116,7 +143,10 @@ class Connection:
             stream.seek(0)
         ends = monotonic() + self._timeout + size / SLOWEST_UPLOAD
         with self._http.stream(method, path, **sent, extensions=limits(ends, pause=self._timeout)) as response:
-            body = read_body(response, ANSWER_LIMIT)
+            return self._read(response)
+
+    def _read(self, response: httpx.Response) -> Any:
+        body = read_body(response, ANSWER_LIMIT)
         try:
             answer = json.loads(body)
         except (RecursionError, ValueError) as error:

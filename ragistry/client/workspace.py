@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from dataclasses import replace as replaced
@@ -38,11 +38,11 @@ from ragistry.readers.extracted import ExtractLimits
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.custom_metadata import checked_metadata
 from ragistry.utils.dataclass_json import from_json
-from ragistry.utils.limits import check_query, check_top_k
+from ragistry.utils.limits import check_queries, check_query, check_top_k
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer
+    from ragistry.pipelines.answer import Answer, AnswerStream
     from ragistry.protocols import Engine
     from ragistry.techniques.routing.route import Route
 
@@ -79,10 +79,12 @@ class RemoteWorkspace(WorkspaceMethods):
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.library = RemoteLibrary(connection)
+        self._library = RemoteLibrary(connection)
 
-    def run_search(self, request: SearchRequest) -> RetrievalResult:
-        return self.library.run_search(request)
+    @property
+    def library(self) -> RemoteLibrary:
+        """The collections, to ingest and search."""
+        return self._library
 
     def route(self, query: str, technique: str | None = None, where: Where | None = None) -> Route:
         """Explain which targets a router would search for a query, without a search.
@@ -123,16 +125,34 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         self._connection = connection
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
+        check_query(request.query)
         return _read(RetrievalResult, self._connection.call("POST", "/v1/search", _body(request), again=True))
 
-    def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
-        from ragistry.pipelines.answer import Answer
+    def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
+        texts = check_queries(queries)
+        body = {key: value for key, value in _body(options).items() if key != "query"} | {"queries": texts}
+        found = self._connection.call("POST", "/v1/search/many", body, again=True) if texts else {"results": []}
+        return [_read(RetrievalResult, one) for one in found["results"]]
 
-        found = self._connection.call("POST", "/v1/answer", _body(request), again=True)
-        answer = _read(Answer, found | {"answer": found.get("answer") or ""})
-        if on_piece is not None and answer.text:
-            on_piece(answer.text)
-        return answer
+    def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
+        if on_piece is not None:
+            return super().run_answer(request, on_piece)
+        check_query(request.query)
+        return _read_answer(self._connection.call("POST", "/v1/answer", _body(request), again=True))
+
+    def run_answer_stream(self, request: SearchRequest) -> AnswerStream:
+        from ragistry.pipelines.answer import AnswerStream
+
+        check_query(request.query)
+        return AnswerStream(self._answering(_body(request)))
+
+    def _answering(self, body: Mapping[str, Any]) -> Generator[str, None, Answer]:
+        for event, data in self._connection.events("/v1/answer/stream", body):
+            if event == "piece":
+                yield data
+            elif event == "answer":
+                return _read_answer(data)
+        raise ServerError("the server ended the answer early; ask again")
 
     def carry_out(
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
@@ -311,8 +331,7 @@ def _address(collection: str) -> str:
 
 
 def _body(request: SearchRequest) -> dict[str, Any]:
-    """Check the request, and convert it to the body of a search."""
-    check_query(request.query)
+    """Check the options of a request, and convert it to the body of a search."""
     if request.top_k is not None:
         check_top_k(request.top_k)
     if not isinstance(request.technique, str | None):
@@ -325,6 +344,12 @@ def _body(request: SearchRequest) -> dict[str, Any]:
 
 def _condition(where: Where | None) -> dict[str, Any] | None:
     return None if where is None else dict(normalise(where))
+
+
+def _read_answer(values: dict[str, Any]) -> Answer:
+    from ragistry.pipelines.answer import Answer
+
+    return _read(Answer, values | {"answer": values.get("answer") or ""})
 
 
 def _read(kind: type[T], values: Mapping[str, Any]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
+from ragistry.models.queries import QueryEmbedder
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader
@@ -46,13 +47,14 @@ from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
+from ragistry.utils.limits import check_queries
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
-    from ragistry.pipelines.answer import Answer
+    from ragistry.pipelines.answer import AnswerStream
 
 
 class DocumentService(IngestMethods, SearchMethods):
@@ -169,7 +171,16 @@ class DocumentService(IngestMethods, SearchMethods):
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
 
-    def run_answer(self, request: SearchRequest, on_piece: Callable[[str], object] | None = None) -> Answer:
+    def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
+        texts = check_queries(queries)
+        with self._searching_together(texts):
+            return [self.run_search(replace(options, query=text)) for text in texts]
+
+    def _searching_together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
+        """Embed these queries in one call, for the searches in the block."""
+        return self.embedder.together(queries) if isinstance(self.embedder, QueryEmbedder) else nullcontext()
+
+    def run_answer_stream(self, request: SearchRequest) -> AnswerStream:
         result = self.run_search(request)
         generator = self.generator()
         if generator is None:
@@ -179,8 +190,7 @@ class DocumentService(IngestMethods, SearchMethods):
         from ragistry.pipelines.answer import Answerer
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
-        answer = answerer.answer(request.query, result.documents, on_piece=on_piece or (lambda _: None))
-        return replace(answer, degraded=result.degraded)
+        return answerer.stream(request.query, result.documents, degraded=result.degraded)
 
     def _with_all_copies(self, document: Document, names: Names, condition: Where | None) -> Document:
         """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""

@@ -1,9 +1,10 @@
-"""Embed queries: cache the last ones, and batch those of several threads."""
+"""Embed queries: cache the last ones, and batch those of one call or of several threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import Context
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import Event, Lock
@@ -37,6 +38,34 @@ class _Query:
     batch: list[_Query] | None = None
     row: Vectors | None = None
     woken: Event = field(default_factory=Event)
+
+
+class _Together:
+    """The short queries of a block, which are embedded in one call when the first of them is needed."""
+
+    def __init__(self, owner: QueryEmbedder, queries: Sequence[str]) -> None:
+        self.owner = owner
+        self._texts = [text for text in dict.fromkeys(queries) if len(text) <= SHORT]
+        self._rows: dict[str, Vectors] | None = None
+        self._lock = Lock()
+
+    def row(self, text: str) -> Vectors | None:
+        """Return the vector of a query; None if it is not one of these, or the call failed."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._embed() if len(self._texts) > 1 else {}
+        return self._rows.get(text)
+
+    def _embed(self) -> dict[str, Vectors]:
+        self.owner.observe(len(self._texts))
+        try:  # not traced here: each search records its own query
+            vectors = Context().run(partial(self.owner.embedder.embed, self._texts, role="query"))
+        except ModelError:
+            return {}
+        return {text: vectors[place : place + 1].copy() for place, text in enumerate(self._texts)}
+
+
+_TOGETHER: ContextVar[_Together | None] = ContextVar("together", default=None)
 
 
 class QueryEmbedder:
@@ -82,6 +111,15 @@ class QueryEmbedder:
         is_single = role == "query" and not isinstance(texts, str) and len(texts) == 1 and isinstance(texts[0], str)
         return self._cached(texts[0]) if is_single else self.embedder.embed(texts, role=role)
 
+    @contextmanager
+    def together(self, queries: Sequence[str]) -> Iterator[None]:
+        """Embed the short ones of these queries in one call when a search in this block needs the first of them."""
+        token = _TOGETHER.set(_Together(self, queries))
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(token)
+
     def close(self) -> None:
         """Close the embedder's connections, if it has any."""
         close = getattr(self.embedder, "close", None)
@@ -92,7 +130,11 @@ class QueryEmbedder:
         return self._restore or (QueryEmbedder, (self.embedder,))
 
     def _embed_query(self, text: str) -> Vectors:
-        row = self._batched(text) if len(text) <= SHORT else None
+        row, together = None, _TOGETHER.get()
+        if together is not None and together.owner is self and (row := together.row(text)) is not None:
+            trace.model_call(tokens=self.embedder.count_tokens([text])[0])
+        elif len(text) <= SHORT:
+            row = self._batched(text)
         if row is None:  # a long query, or the call failed: embed each query alone to find the faulty one
             row = self.embedder.embed([text], role="query")
         row.flags.writeable = False

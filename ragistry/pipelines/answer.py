@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -121,6 +123,35 @@ def evidence(sentence: str, passage: str, near: float, language: str) -> Evidenc
     return Evidence(set(_FIGURE.findall(sentence)) <= set(_FIGURE.findall(passage)), share, near)
 
 
+class AnswerStream(Iterator[str]):
+    """The pieces of an answer as they arrive. Closing it early ends the request to the generator."""
+
+    def __init__(self, pieces: abc.Generator[str, None, Answer]) -> None:
+        self._pieces = pieces
+        self._context = copy_context()  # of the stages: the caller's code runs between two pieces
+        self._answer: Answer | None = None
+
+    def __next__(self) -> str:
+        try:
+            return self._context.run(next, self._pieces)
+        except StopIteration as end:
+            self._answer = end.value or self._answer
+            raise
+
+    @property
+    def answer(self) -> Answer:
+        """The checked answer, after the remaining pieces. Raises `PipelineError` if the stream has failed."""
+        for _ in self:
+            pass
+        if self._answer is None:
+            raise PipelineError("the answer ended early; ask again")
+        return self._answer
+
+    def close(self) -> None:
+        """End the answer. Closing twice is harmless."""
+        self._context.run(self._pieces.close)
+
+
 class Answerer:
     """Answers questions from passages. Safe for threads.
 
@@ -150,38 +181,50 @@ class Answerer:
     def answer(
         self, query: str, documents: Sequence[Document], *, on_piece: Callable[[str], object] = lambda _: None
     ) -> Answer:
-        """Answer a question from documents.
+        """Answer a question from documents; see `stream`. ``on_piece`` is called with each piece."""
+        stream = self.stream(query, documents)
+        for piece in stream:
+            on_piece(piece)
+        return stream.answer
+
+    def stream(self, query: str, documents: Sequence[Document], *, degraded: tuple[str, ...] = ()) -> AnswerStream:
+        """Answer a question from documents, piece by piece. "NOT FOUND" is not among the pieces.
 
         Args:
             query: The question.
             documents: The passages.
-            on_piece: Called with the text as it arrives, except for "NOT FOUND".
+            degraded: Why the search for them is degraded.
 
         Raises:
-            ModelError: The generator or the embedder failed.
+            ModelError: The generator or the embedder failed; raised by the iterator.
         """
-        found = tuple(documents)
+        return AnswerStream(self._answering(query, tuple(documents), degraded))
+
+    def _answering(
+        self, query: str, found: tuple[Document, ...], degraded: tuple[str, ...]
+    ) -> abc.Generator[str, None, Answer]:
         with stage("answer") as this:
             this.documents_in = len(found)
             if not found:
-                return Answer(query, (), "empty", reason="the search found nothing")
+                return Answer(query, (), "empty", reason="the search found nothing", degraded=degraded)
             text, sent, end = "", 0, None
             try:
                 for piece in self._pieces(query, found):
                     text = _BLANK_LINES.sub("", text + piece)
                     if not _may_be_not_found(text):
-                        on_piece(text[sent:])
+                        yield text[sent:]
                         sent = len(text)
             except IncompleteAnswerError as error:
                 text, end = text or error.text, error
             text = _BLANK_LINES.sub("", without_reasoning(text))
             if end is None and not text.strip():
                 end = IncompleteAnswerError("the generator wrote nothing; ask again, or use another model")
-            answer = Answer(query, found, weak=is_weak(query, found, self.embedder, self.language))
+            weak = is_weak(query, found, self.embedder, self.language)
+            answer = Answer(query, found, weak=weak, degraded=degraded)
             if NOT_FOUND.match(text) and (end is None or end.status == "cut"):
                 return replace(answer, status="not_found", reason="the passages do not answer the question")
             if sent < len(text):
-                on_piece(text[sent:])
+                yield text[sent:]
             if end is not None:
                 answer = replace(answer, status=end.status, reason=str(end))
             text = with_plain_citations(text.rstrip(), len(found))

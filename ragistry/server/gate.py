@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -65,6 +66,15 @@ class Gate:
         if not done:
             raise ServerBusyError(f"no answer within {self.limits.timeout:g} seconds; try again later")
         return task.result()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Run the block within the limits, however long it takes. Raises `ServerBusyError`."""
+        await self._enter()
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _enter(self) -> None:
         if self._slots.locked() and self.waiting >= self.limits.queue:

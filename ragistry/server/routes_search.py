@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
-from ragistry.http.errors import HIDDEN
+from ragistry.http.errors import HIDDEN, detail_of
+from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import as_mapping, describe_techniques
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (
     GeneratedAnswer,
+    ManyResults,
+    ManySearches,
     RouteRequest,
     RouteResponse,
     SearchBody,
@@ -19,7 +27,9 @@ from ragistry.server.schemas import (
     TechniqueList,
 )
 from ragistry.techniques.routing.technique import routing_technique
-from ragistry.types import SearchRequest
+from ragistry.types import RetrievalResult, SearchRequest
+
+log = logging.getLogger(__name__)
 
 router = new_router()
 
@@ -27,30 +37,76 @@ router = new_router()
 @router.post("/search", response_model=SearchResponse, openapi_extra=needs("read", bounded=True))
 def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all collections of the token."""
-    library = served_by(request).workspace.library
-    found = as_mapping(library.run_search(_allowed(request, body)), library.reading.language)
-    if caller_of(request).limited:  # the reason after the colon may name files and servers
-        for stage in found["trace"]:
-            stage["degraded"] = stage["degraded"].partition(": ")[0]
-    return found
+    return _result(request, served_by(request).workspace.library.run_search(_allowed(request, body)))
+
+
+@router.post("/search/many", response_model=ManyResults, openapi_extra=needs("read", bounded=True))
+def search_many(request: Request, body: ManySearches) -> Any:
+    """Search for each of several queries, which are embedded together."""
+    found = served_by(request).workspace.library.run_searches(body.queries, _allowed(request, body))
+    return {"results": [_result(request, one) for one in found]}
 
 
 @router.post("/answer", response_model=GeneratedAnswer, openapi_extra=needs("read", bounded=True))
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
-    library = served_by(request).workspace.library
-    made = as_mapping(library.run_answer(_allowed(request, body)), library.reading.language)
+    return _answer(request, served_by(request).workspace.library.run_answer(_allowed(request, body)))
+
+
+@router.post(
+    "/answer/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+    openapi_extra=needs("read", bounded=True),
+)
+def answer_stream(request: Request, body: SearchBody) -> StreamingResponse:
+    """Generate an answer as server-sent events: each `piece` of the text, then the `answer` of `/v1/answer`.
+
+    An `error` in place of the answer has its type and message.
+    """
+    stream = served_by(request).workspace.library.run_answer_stream(_allowed(request, body))
+
+    async def events() -> AsyncIterator[str]:
+        try:
+            async with served_by(request).gate.slot():
+                async for piece in iterate_in_threadpool(stream):
+                    yield _event("piece", piece)
+                yield _event("answer", _answer(request, stream.answer))
+        except Exception as error:  # noqa: BLE001, the response has begun
+            log.error("%s: %s", request.url.path, error)
+            yield _event("error", detail_of(error, limited=caller_of(request).limited).model_dump())
+        finally:
+            stream.close()
+
+    return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _event(name: str, data: Any) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, default=str)}\n\n"
+
+
+def _result(request: Request, found: RetrievalResult) -> dict[str, Any]:
+    values = as_mapping(found, served_by(request).workspace.library.reading.language)
+    if caller_of(request).limited:  # the reason after the colon may name files and servers
+        for stage in values["trace"]:
+            stage["degraded"] = stage["degraded"].partition(": ")[0]
+    return values
+
+
+def _answer(request: Request, made: Answer) -> dict[str, Any]:
+    values = as_mapping(made, served_by(request).workspace.library.reading.language)
     if caller_of(request).limited:
-        made["degraded"] = [reason.partition(": ")[0] for reason in made["degraded"]]
-    return made
+        values["degraded"] = [reason.partition(": ")[0] for reason in values["degraded"]]
+    return values
 
 
-def _allowed(request: Request, body: SearchBody) -> SearchRequest:
+def _allowed(request: Request, body: SearchBody | ManySearches) -> SearchRequest:
     """Limit a search to the collections that the caller may read."""
     library, caller = served_by(request).workspace.library, caller_of(request)
     if body.collection is not None:
         caller.check_collection(library, body.collection)
-    return replace(SearchRequest(**dict(body)), where=caller.where(library, body.where))
+    options = {name: value for name, value in body if name != "queries"}
+    return replace(SearchRequest(**{"query": ""} | options), where=caller.where(library, body.where))
 
 
 @router.post("/route", response_model=RouteResponse, openapi_extra=needs("read", bounded=True))

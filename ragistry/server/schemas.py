@@ -15,6 +15,7 @@ from ragistry.presentation.plain import TechniqueInfo
 from ragistry.server.jobs import State
 from ragistry.techniques.routing.route import Route
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
+from ragistry.utils.limits import QUERIES
 
 RESPONSE = ConfigDict(json_schema_serialization_defaults_required=True)
 JsonObject = dict[str, Any]
@@ -47,6 +48,15 @@ _SEARCH: dict[str, Any] = {one.name: (_TYPES[one.name], one) for one in fields(S
 
 class SearchBody(create_model("SearchBody", __base__=RequestModel, **_SEARCH)):  # type: ignore[misc] # a base that is made
     """A search."""
+
+
+_OPTIONS: dict[str, Any] = {name: value for name, value in _SEARCH.items() if name != "query"}
+
+
+class ManySearches(create_model("ManySearches", __base__=RequestModel, **_OPTIONS)):  # type: ignore[misc] # a base that is made
+    """A search for each of several queries, which have at most 1,000,000 bytes together."""
+
+    queries: list[Query] = Field(max_length=QUERIES)
 
 
 class RouteRequest(RequestModel):
@@ -149,6 +159,12 @@ class SearchResponse(RetrievalResult):
 
     __pydantic_config__: ClassVar = RESPONSE
     documents: list[FoundModel]  # type: ignore[assignment] # documents of JSON have a place
+
+
+class ManyResults(ResponseModel):
+    """The results of each query, in the order of the queries."""
+
+    results: list[SearchResponse]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from ragistry.errors import ConfigError, EmptyQueryError, InvalidLimitError, QueryError
@@ -23,6 +24,23 @@ def check_query(query: Any) -> str:
             f"the query has half a character at {error.start}: {shown(query)}; send whole characters, in UTF-8"
         ) from error
     return query
+
+
+QUERIES, QUERIES_BYTES = 1_000, 1_000_000
+"""Maximum number and size of the queries of one `search_many`."""
+
+
+def check_queries(queries: Any) -> list[str]:
+    """Return queries as a list, each checked by `check_query`. Raises `QueryError` for too many or too long ones."""
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise QueryError(f"queries must be a list of texts, got {shown(queries)}; for one query call `search`")
+    texts = list(islice(queries, QUERIES + 1))
+    if len(texts) > QUERIES:
+        raise QueryError(f"there are more than {QUERIES:,} queries; pass at most {QUERIES:,} in one call")
+    size = sum(len(check_query(text).encode()) for text in texts)
+    if size > QUERIES_BYTES:
+        raise QueryError(f"the queries have {size:,} bytes; pass at most {QUERIES_BYTES:,} in one call")
+    return texts
 
 
 def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") -> int:

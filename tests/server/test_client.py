@@ -94,7 +94,8 @@ def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) 
             assert answer.status == "cut"
             assert [one.id for one in answer.documents] == [one.id for one in expected.documents]
             assert [one.supported for one in answer.sentences] == [True, False]
-            assert pieces == [answer.text]
+            assert "".join(pieces) == answer.text
+            assert len(pieces) > 1
             with pytest.raises(CollectionNotFoundError):
                 remote.library.answer("will it rain?", "weather")
             writer.answers.append("NOT FOUND")

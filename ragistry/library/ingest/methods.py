@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragistry.errors import ConfigError, SourceError
@@ -57,6 +58,36 @@ class ProgressObserver(IngestObserver):
     def progress(self, source_file: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(source_file, done, total)
+
+
+class CancelledIngest(BaseException):
+    """Ends an ingest whose task was cancelled; no `Exception`, which would be the failure of one source."""
+
+
+class CancellingObserver(IngestObserver):
+    """Passes everything on to another observer, until the ingest is cancelled."""
+
+    def __init__(self, observer: IngestObserver) -> None:
+        self._observer = observer
+        self.cancelled = Event()
+
+    def planned(self, report: IngestReport) -> None:
+        self._observer.planned(report)
+
+    def progress(self, source_file: str, done: int, total: int) -> None:
+        self.check()
+        self._observer.progress(source_file, done, total)
+
+    def counted(self, texts: int) -> None:
+        self._observer.counted(texts)
+
+    def embedded(self, texts: int) -> None:
+        self._observer.embedded(texts)
+
+    def check(self) -> None:
+        if self.cancelled.is_set():
+            raise CancelledIngest
+        self._observer.check()
 
 
 class IngestMethods(ABC):
@@ -280,6 +311,33 @@ class IngestMethods(ABC):
         observer = observer or ProgressObserver(progress)
         observer.planned(plan.report)
         return self.carry_out(plan, observer=observer, engine=engine)
+
+    async def aingest_paths(
+        self,
+        paths: Sequence[str | Path | SourceBytes] | str | Path | SourceBytes,
+        collection: str,
+        *,
+        prune: bool = False,
+        follow_links: bool = False,
+        all_text: bool = False,
+        replace: bool = False,
+        allow_private: bool = False,
+        metadata: MetadataArgument = None,
+        progress: Progress | None = None,
+        observer: IngestObserver | None = None,
+    ) -> IngestReport:
+        """Run `ingest_paths` in a thread of a pool. If the task is cancelled, the sources written so far stay."""
+        from ragistry.library.pool import run_cancellable
+
+        cancelling = CancellingObserver(observer or ProgressObserver(progress))
+        return await run_cancellable(
+            lambda: self.ingest_paths(
+                paths, collection, prune=prune, follow_links=follow_links, all_text=all_text, replace=replace,
+                allow_private=allow_private, metadata=metadata, observer=cancelling,
+            ),
+            cancelling.cancelled.set,
+            CancelledIngest,
+        )  # fmt: skip
 
     def _chunks_or_raise(self, plan: IngestPlan) -> int:
         report = self.carry_out(plan)
