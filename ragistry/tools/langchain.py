@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragistry.library.service import DocumentService
     from ragistry.tools.reach import Reach
     from ragistry.tools.search_library import SearchLibraryTool
-    from ragistry.types import Document
+    from ragistry.types import Document, Where
     from ragistry.workspace import Workspace
 
 
@@ -35,7 +35,8 @@ class LibraryRetriever(BaseRetriever):
         library: The library.
         technique: Name of a technique; None for the default.
         collection: The collection to search; None for all. A call cannot choose another.
-        k: Number of documents; None for the default. ``invoke(query, k=…)`` overrides it once.
+        k: Number of documents; None for the default. ``invoke(query, k=…)`` overrides it once, and
+            ``invoke(query, where=…)`` also limits that search by a condition on metadata.
         allowed: The collections that may be searched; None for all.
     """
 
@@ -64,12 +65,14 @@ class LibraryRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002, LangChain passes it by name
         k: int | None = None,
+        where: Where | None = None,
     ) -> list[LangChainDocument]:
         if self.collection is not None and self.allowed is not None:
             _check_among([self.collection], self.reach)
-        where = None if self.collection else self.reach.where()
+        limits = [one for one in (None if self.collection else self.reach.where(), where) if one is not None]
+        condition = {"$and": limits} if len(limits) > 1 else next(iter(limits), None)
         limit = self.k if k is None else k
-        found = self.library.search(query, self.collection, limit, technique=self.technique, where=where)
+        found = self.library.search(query, self.collection, limit, technique=self.technique, where=condition)
         return [langchain_document(document) for document in found.documents]
 
 

@@ -67,6 +67,21 @@ class TestRetrieverOfOneCollection(TestRetriever):
         return {"library": self.library, "technique": "naive", "collection": "tea", "k": 4}
 
 
+def test_condition_of_one_call_limits_only_it(house: Any) -> None:
+    for retriever in (
+        library_retriever(house),
+        library_retriever(house, collection="tea"),
+        library_retriever(house, allowed=["tea"]),
+    ):
+        found = retriever.invoke("rain", where={"source_file": "1.txt"}, k=10)
+        assert {one.metadata["source_file"] for one in found} == {"1.txt"}
+        assert ("weather" in {one.metadata["collection"] for one in found}) == (
+            retriever.collection is None and not retriever.allowed
+        )
+        assert len(retriever.invoke("rain", k=10)) > len(found)
+        assert retriever.invoke("rain", where={"collection": "nowhere"}) == []
+
+
 def test_a_retriever_finds_what_the_library_finds(house):
     found = house.search("steep tea", top_k=3).documents
     documents = library_retriever(house, top_k=3).invoke("steep tea")
@@ -84,9 +99,10 @@ def test_no_argument_of_a_call_leads_to_another_collection(house):
     retriever = library_retriever(house, collection="tea", top_k=10)
     for option in ({}, {"k": 10}):
         assert {d.metadata["collection"] for d in retriever.invoke("rain of a cold front", None, **option)} == {"tea"}
-    for name in ("collection", "where", "library", "technique"):
+    for name in ("collection", "library", "technique"):
         with pytest.raises(TypeError, match=name):
             retriever.invoke("rain", None, **{name: "weather"})
+    assert retriever.invoke("rain", where={"collection": "weather"}) == []
 
 
 def test_errors_reach_the_caller(house):
