@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,9 @@ from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
-from ragistry.evaluation.systems.build import build_systems
+from ragistry.evaluation.systems.build import Contenders, build_systems
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.systems import System, unbuilt
+from ragistry.evaluation.systems.systems import System, unbuilt, versions
 from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
@@ -39,8 +38,6 @@ from ragistry.workspace import Workspace
 MEASURES = ("nDCG@10", "R@100", "RR@10")
 DEPTH = 100
 """Number of documents of a ranking, unless a measure needs more."""
-PACKAGES = ("ragistry", "numpy", "onnxruntime", "tokenizers", "tantivy", "PyStemmer")
-"""Packages that can change a ranking or a figure."""
 
 Techniques = str | Sequence[str] | Mapping[str, Any]
 
@@ -111,36 +108,31 @@ def compare(
         ModelError: A model refused a text, or cannot be reached.
         StoreError: An index cannot be written.
     """
-    progress = shown_progress(progress)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    progress, load = shown_progress(progress), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
-    tested = _test_set(dataset)
+    tested, objects = _test_set(dataset), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
-    given = _named(techniques)
-    columns = variants(list(given), _chunking(chunk_size, tested), grid or {})
+    columns = variants(list(objects), _chunking(chunk_size, tested), grid or {})
     _check_options(columns, baseline, tune_on, timing_repeats)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
-    if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
-        # Resumed answers ask no model, so the recording would be incomplete.
-        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; use a new folder for runs")
-    if engine is not None and not isinstance(engine, Engine):
-        raise EvaluationError(f"engine is {engine!r:.80}; it must be an engine, such as RayEngine(), or None")
-    if engine is not None and (record or replay):
-        raise EvaluationError("engine cannot be combined with record or replay")
+    _check_sources(engine, record, replay, runs)
     asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
+    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
     with ExitStack() as stack:
-        places = {"cache": cache, "record": record, "replay": replay}
-        built = build_systems(stack, columns, given, tested, workspace, **places, progress=progress)
-        systems, asking.embedder = built.systems, built.embedder
-        embedder = None if built.embedder is None else built.embedder.model
+        systems, errors, asking.embedder = build_systems(stack, contenders, progress)
+        embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
-            keys = {one.name: _key(one, asking, embedder) for one in systems if one.run is None}
+            keys = {
+                one.name: one.key(tested, embedder) | {"depth": asking.depth, "drop_query": drop_query}
+                for one in systems
+                if one.run is None
+            }
             asking.files = ranking_files(runs, keys, {one.name for one in systems if one.not_resumed})
-        asking.failures.update({name: failure(error) for name, error in built.errors.items()})
+        asking.failures.update({name: failure(error) for name, error in errors.items()})
         if engine is None:
             asking.run(systems)
         else:
-            ask_on(engine, asking, systems, columns, given, workspace, cache)
+            ask_on(engine, asking, systems, contenders)
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
@@ -226,6 +218,16 @@ def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: fl
         raise EvaluationError(f"timing_repeats is {repeats!r:.80}; it must be a whole number from 0 to 100")
 
 
+def _check_sources(engine: Any, record: Path | None, replay: Path | None, runs: Path | None) -> None:
+    if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
+        # Resumed answers ask no model, so the recording would be incomplete.
+        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; use a new folder for runs")
+    if engine is not None and not isinstance(engine, Engine):
+        raise EvaluationError(f"engine is {engine!r:.80}; it must be an engine, such as RayEngine(), or None")
+    if engine is not None and (record or replay):
+        raise EvaluationError("engine cannot be combined with record or replay")
+
+
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     deepest = max((measure.cutoff or 1 for measure in measures), default=1)
     chosen = max(DEPTH, deepest) if depth is None else depth
@@ -237,18 +239,6 @@ def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
             f"{TOP_K_LIMIT:,}"
         )
     return chosen
-
-
-def _key(system: System, asking: Asking, embedder: Any) -> dict[str, Any]:
-    """Return everything that decides a system's rankings; rankings with another key are not reused."""
-    return {
-        "dataset": asking.dataset.content_hash(),
-        "technique": system.configuration,
-        "embedder": embedder if system.embeds else None,
-        "depth": asking.depth,
-        "drop_query": asking.drop_query,
-        "versions": versions(),
-    }
 
 
 def _dataset_record(dataset: Dataset) -> dict[str, Any]:
@@ -289,17 +279,6 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
         "asked_again": {name: file.changed for name, file in asking.files.items() if file.changed},
         "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and asking.files},
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the installed version of each relevant package."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 def peak_memory() -> int | None:

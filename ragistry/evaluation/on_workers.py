@@ -7,9 +7,9 @@ runs, statistics and reports.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from typing import Any
 from ragistry.errors import RagistryError, WorkerLostError
 from ragistry.evaluation.asking import Asking, QueryRanking, failure
 from ragistry.evaluation.figures import TechniqueFailure
-from ragistry.evaluation.systems.build import build_systems
+from ragistry.evaluation.systems.build import Contenders, build_systems
 from ragistry.evaluation.systems.index import FOLDER, folders_of
 from ragistry.evaluation.systems.systems import System, is_ready
 from ragistry.evaluation.systems.variants import Variant
@@ -31,31 +31,19 @@ class WorkerTask:
     """What every worker gets.
 
     Attributes:
-        columns: Everything that is compared, without ready objects. Together they determine the index.
-        given: Technique → the object given for it, as in `build_systems`.
+        contenders: Everything that is compared, without ready objects: together they determine the index.
         asking: The queries, without rankings.
         root: Folder of the workspace.
-        cache: Folder of its indexes; None: in its data.
-        settings: Settings that do not come from its files.
+        settings: Settings of the workspace that do not come from its files.
     """
 
-    columns: Sequence[Variant]
-    given: Mapping[str, Any]
+    contenders: Contenders
     asking: Asking
     root: Path
-    cache: Path | None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]
 
 
-def ask_on(
-    engine: Engine,
-    asking: Asking,
-    systems: Sequence[System],
-    columns: Sequence[Variant],
-    given: Mapping[str, Any],
-    workspace: Workspace | str | Path | None,
-    cache: Path | None,
-) -> None:
+def ask_on(engine: Engine, asking: Asking, systems: Sequence[System], contenders: Contenders) -> None:
     """Run `Asking.run` on workers. A technique with only some kept rankings is asked all queries again.
 
     Raises:
@@ -64,12 +52,22 @@ def ask_on(
     """
     waiting = asking.resume(systems)
     asking.resumed -= sum(len(asking.rankings[one.name]) for one in waiting)
-    made = [column for column in columns if not is_ready(given[column.technique])]
-    makers = {column.technique: given[column.technique] for column in made}
+    unready = [one for one in contenders.variants if not is_ready(contenders.objects[one.technique])]
     blank = replace(asking, embedder=None, files={}, progress=None, rankings={}, failures={}, resumed=0)
-    cache = None if cache is None else cache.resolve()
-    task = WorkerTask(made, makers, blank, *_home(workspace, cache))
-    by_name = {column.name: (column, given[column.technique]) for column in columns}
+    root, settings = _home(contenders.workspace)
+    task = WorkerTask(
+        replace(
+            contenders,
+            variants=unready,
+            objects={one.technique: contenders.objects[one.technique] for one in unready},
+            workspace=None,
+            cache=None if contenders.cache is None else contenders.cache.resolve(),
+        ),
+        blank,
+        root,
+        settings,
+    )
+    by_name = {one.name: (one, contenders.objects[one.technique]) for one in contenders.variants}
     outcomes = engine.map(partial(_ask_alone, task=task), [by_name[one.name] for one in waiting])
     for done, one in enumerate(waiting):
         asking.report(done, len(waiting))
@@ -88,28 +86,29 @@ def ask_on(
     asking.drop_failed()
 
 
-def _home(workspace: Workspace | str | Path | None, cache: Path | None) -> tuple[Path, Path | None, dict[str, Any]]:
+def _home(workspace: Workspace | str | Path | None) -> tuple[Path, dict[str, Any]]:
     """Describe the workspace for a worker, whose environment has other variables."""
     if not isinstance(workspace, Workspace):
-        return Path(workspace or ".").resolve(), cache, {}
+        return Path(workspace or ".").resolve(), {}
     names = [name for name, place in workspace.origins.items() if place.startswith(("argument", "environment"))]
-    return workspace.root.resolve(), cache, {name: getattr(workspace.settings, name) for name in names}
+    return workspace.root.resolve(), {name: getattr(workspace.settings, name) for name in names}
 
 
 def _ask_alone(
     share: tuple[Variant, Any], task: WorkerTask
 ) -> tuple[dict[str, QueryRanking], dict[str, TechniqueFailure]]:
     """Return the rankings of one technique, or why it failed. Runs on a worker."""
-    variant, given = share
+    (variant, technique), contenders = share, task.contenders
     with ExitStack() as stack:
         workspace = stack.enter_context(open_workspace(task.root, **task.settings))
-        indexes = task.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
+        indexes = contenders.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
         copy = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-        for folder in folders_of(task.asking.dataset, indexes):
+        for folder in folders_of(contenders.dataset, indexes):
             shutil.copytree(folder, copy / folder.name)
-        columns = [one for one in task.columns if one.name != variant.name]
-        makers = {**task.given, variant.technique: given}
-        built = build_systems(stack, [*columns, variant], makers, task.asking.dataset, workspace, cache=copy)
+        variants = [*(one for one in contenders.variants if one.name != variant.name), variant]
+        objects = {**contenders.objects, variant.technique: technique}
+        own = replace(contenders, variants=variants, objects=objects, workspace=workspace, cache=copy)
+        built = build_systems(stack, own)
         if variant.name in built.errors:
             return {}, {variant.name: failure(built.errors[variant.name])}
         asking = replace(task.asking, embedder=built.embedder, rankings={}, failures={})

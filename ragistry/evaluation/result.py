@@ -178,23 +178,6 @@ class Comparison:
 
         return plot(self, measure, ax)
 
-    def to_ranx(self, technique: str) -> dict[str, dict[str, float]]:
-        """Return the rankings of a technique as ``ranx.Run`` takes them: query → document → score."""
-        return {query: dict(ranking) for query, ranking in self.runs[technique].items()}
-
-    def to_pyterrier(self, technique: str) -> dict[str, list[Any]]:
-        """Return the rankings of a technique as columns for ``pandas.DataFrame``, with the names of PyTerrier.
-
-        They are ``qid``, ``docno``, ``rank`` (from 0) and ``score``.
-        """
-        rows = [
-            (query, document, rank, score)
-            for query, ranking in self.runs[technique].items()
-            for rank, (document, score) in enumerate(ranking)
-        ]
-        columns = ("qid", "docno", "rank", "score")
-        return {name: [row[place] for row in rows] for place, name in enumerate(columns)}
-
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {self.techniques[name].measures[self.measure].mean:.3f}" for name in self.by_quality)
         failed = f"; failed: {names_text(list(self.failures))}" if self.failures else ""

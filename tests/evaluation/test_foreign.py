@@ -46,9 +46,7 @@ def test_run_is_a_contender_measured_as_others(tmp_path):
         assert "theirs" in report
     again = compare({"theirs": read_run(tmp_path / "runs" / "theirs.run")}, numbered(4), ["RR@10"], progress=False)
     assert again.techniques["theirs"].per_query == theirs.per_query
-    assert result.to_ranx("theirs")["q1"] == {"d0": 3.0, "d1": 2.0}
-    assert result.to_pyterrier("theirs")["docno"] == ["d0", "d1", "d0", "d1", "d2"]
-    assert result.to_pyterrier("theirs")["rank"] == [0, 1, 0, 1, 0]
+    assert result.runs["theirs"]["q1"] == [("d0", 3.0), ("d1", 2.0)]
 
 
 @pytest.mark.parametrize("name", ["their.run.gz", "their.run"])
@@ -246,7 +244,12 @@ def test_transformer_of_pyterrier_and_its_experiment():
     result = check(Overlap() % 5, "tea steeped")
     qrels = [{"qid": q, "docno": d, "label": g} for q, grades in topics().qrels.items() for d, g in grades.items()]
     queries = pandas.DataFrame([{"qid": query, "query": text} for query, text in topics().queries.items()])
-    frames = [pandas.DataFrame(result.to_pyterrier("theirs"))]
+    ranked = [
+        (query, document, rank, score)
+        for query, ranking in result.runs["theirs"].items()
+        for rank, (document, score) in enumerate(ranking)
+    ]
+    frames = [pandas.DataFrame(ranked, columns=["qid", "docno", "rank", "score"])]
     measured = pt.Experiment(frames, queries, pandas.DataFrame(qrels), ["recall_5"], names=["theirs"])
     assert measured["recall_5"][0] == pytest.approx(result.techniques["theirs"].measures["R@5"].mean)
 
@@ -254,7 +257,8 @@ def test_transformer_of_pyterrier_and_its_experiment():
 def test_ranx_evaluates_a_run_to_the_same_values():
     ranx = pytest.importorskip("ranx")
     result = compare({"own": Answers(first)}, numbered(4), ["nDCG@10", "RR@10"], progress=False)
-    means = ranx.evaluate(ranx.Qrels(numbered(4).qrels), ranx.Run(result.to_ranx("own")), ["ndcg@10", "mrr@10"])
+    run = ranx.Run({query: dict(ranking) for query, ranking in result.runs["own"].items()})
+    means = ranx.evaluate(ranx.Qrels(numbered(4).qrels), run, ["ndcg@10", "mrr@10"])
     own = result.techniques["own"].measures
     assert [float(value) for value in means.values()] == pytest.approx([own["nDCG@10"].mean, own["RR@10"].mean])
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ragistry.config.settings import LOCAL
+from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
@@ -35,6 +36,7 @@ from ragistry.evaluation.systems.systems import (
 from ragistry.evaluation.systems.variants import Chunking, Variant
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local.database import FILE as STORE_FILE
+from ragistry.techniques.checks import Checked, Parts
 from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
 from ragistry.techniques.registered import registered
 from ragistry.techniques.registry import TechniqueRegistry
@@ -44,6 +46,31 @@ from ragistry.types import Progress
 from ragistry.workspace import Workspace, open_workspace
 
 EMBEDDER: Want = ("embedder", None)
+Searchable = dict[Chunking, tuple[TechniqueRegistry, DatasetIndex | None]]
+"""Chunking → the registry of techniques over its index; no index if no technique needs a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contenders:
+    """What is compared on which test set, and where its models and indexes are.
+
+    Attributes:
+        variants: The columns of the comparison.
+        objects: Technique → the object of a program; None: an entry of techniques.yaml.
+        dataset: The test set.
+        workspace: An open workspace, or its folder.
+        cache: Folder of vectors and indexes.
+        record: File that keeps the answers of models.
+        replay: File of recorded answers.
+    """
+
+    variants: Sequence[Variant]
+    objects: Mapping[str, Any]
+    dataset: Dataset
+    workspace: Workspace | str | Path | None = None
+    cache: Path | None = None
+    record: Path | None = None
+    replay: Path | None = None
 
 
 class Built(NamedTuple):
@@ -54,114 +81,112 @@ class Built(NamedTuple):
     embedder: RecordedEmbedder | None
 
 
-def build_systems(
-    stack: ExitStack,
-    variants: Sequence[Variant],
-    given: Mapping[str, Any],
-    dataset: Dataset,
-    workspace: Workspace | str | Path | None,
-    *,
-    cache: Path | None = None,
-    record: Path | None = None,
-    replay: Path | None = None,
-    progress: Progress | None = None,
-) -> Built:
+class Entries(NamedTuple):
+    """The contenders as entries of a registry, and the resources that each variant needs."""
+
+    variants: list[Variant]
+    objects: dict[str, Any]
+    registry: tuple[YamlFile, Checked, Parts]
+    wants: dict[str, set[Want]]
+
+
+def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress | None = None) -> Built:
     """Build everything that is compared.
 
     Args:
         stack: Closes stores and the workspace.
-        variants: The columns of the comparison.
-        given: Technique → the object that a program gave; None: an entry of techniques.yaml.
-        dataset: The test set.
-        workspace: An open workspace, or its folder.
-        cache: Folder of vectors and indexes.
-        record: File that keeps the answers of models.
-        replay: File of recorded answers.
+        contenders: What is compared.
         progress: Called while an index is built.
 
     Raises:
         EvaluationError, ConfigError, ModelError, StoreError: As in `compare`.
     """
-    _check(variants, given, dataset)
-    built, n_results = Built([], {}, None), 0
-    if not all(is_ready(given[one.technique]) for one in variants):
+    _check(contenders)
+    variants, objects, n_results = contenders.variants, contenders.objects, 0
+    searchable: Searchable = {}
+    wants: dict[str, set[Want]] = {}
+    embedder = None
+    if not all(is_ready(objects[one.technique]) for one in variants):
+        workspace = contenders.workspace
         if not isinstance(workspace, Workspace):
             workspace = stack.enter_context(open_workspace(workspace or "."))
+        entries = read_contenders(contenders, workspace)
+        variants, objects, _, wants = entries
         n_results = workspace.settings.n_results
-        known, names = with_given_entries(workspace.registry, given)
-        given = {names.get(name, name): None if is_entry(one) else one for name, one in given.items()}
-        variants = [
-            replace(one, technique=names.get(one.technique, one.technique), chunking=_settled(one.chunking, workspace))
-            for one in variants
-        ]
-        made = [one for one in variants if not is_ready(given[one.technique])]
-        file, checked, parts = checked_entries(known, made, given)
-        plain = TechniqueRegistry(file, checked, {}, parts)
-        wanted = {one.name: _wanted(plain, one, given[one.technique]) for one in made}
-        fitted = {EMBEDDER} if any(one.chunking.fit for one in made) else set()
-        models = _models(workspace, fitted.union(*wanted.values()), record, replay)
-        folder = cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-        if record is not None or replay is not None:  # Every answer has to be recorded.
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-        elif "embedder" in models:
-            models["embedder"] = cached_embedder(models["embedder"], folder / "vectors.db")
-        built = built._replace(embedder=models.get("embedder"))
-        over = {}
-        for chunking in dict.fromkeys(one.chunking for one in made):
-            asked = set[Want]().union(*(wanted[one.name] for one in made if one.chunking == chunking))
-            index, resources = _resources(
-                stack, workspace, dataset, chunking, models, asked, folder, progress,
-                records=record is not None or replay is not None,
-            )  # fmt: skip
-            registry = TechniqueRegistry(file, checked, resources, parts)
-            registry.searches_words = index is not None and "text" in index.store.abilities
-            registry.language = _language(dataset, workspace.settings.language)
-            over[chunking] = registry, index
+        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, progress)
+    built = Built([], {}, embedder)
     for one in variants:
-        technique = given[one.technique]
         try:
-            if is_ready(technique):
-                system = ready_system(one.name, technique)
+            if is_ready(objects[one.technique]):
+                built.systems.append(ready_system(one.name, objects[one.technique]))
             else:
-                embeds = one.chunking.fit or EMBEDDER in wanted[one.name]
-                system = _system(*over[one.chunking], one, technique, embeds=embeds, n_results=n_results)
-            built.systems.append(system)
+                embeds = one.chunking.fit or EMBEDDER in wants[one.name]
+                searched, technique = searchable[one.chunking], objects[one.technique]
+                built.systems.append(_system(*searched, one, technique, embeds=embeds, n_results=n_results))
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
     return built
 
 
-def _resources(
-    stack: ExitStack,
-    workspace: Workspace,
-    dataset: Dataset,
-    chunking: Chunking,
-    models: Mapping[str, Any],
-    wanted: set[Want],
-    folder: Path,
-    progress: Progress | None,
-    *,
-    records: bool,
-) -> tuple[DatasetIndex | None, dict[str, Any]]:
-    """Return the index of one chunking, None if no technique needs a store; and all resources."""
-    if chunking.library:
-        if dataset.library != (home := str(workspace.root.resolve())):
-            raise EvaluationError(
-                f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
-            )
-        index = library_index(dataset, workspace)
-        return index, {**models, "store": index.store, "library": MaskedLibrary(workspace.library, index.store)}
-    if "store" not in {name for name, _ in wanted}:
-        return None, dict(models)
-    vectors = models["embedder"] if EMBEDDER in wanted else None
-    counter = models["embedder"] if chunking.fit else None
+def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
+    """Make entries of the contenders, and find out which resources each needs."""
+    known, names = with_given_entries(workspace.registry, contenders.objects)
+    objects = {names.get(name, name): None if is_entry(one) else one for name, one in contenders.objects.items()}
+    variants = [
+        replace(one, technique=names.get(one.technique, one.technique), chunking=_settled(one.chunking, workspace))
+        for one in contenders.variants
+    ]
+    unready = [one for one in variants if not is_ready(objects[one.technique])]
+    file, checked, parts = checked_entries(known, unready, objects)
+    plain = TechniqueRegistry(file, checked, {}, parts)
+    wants = {one.name: _wanted(plain, one, objects[one.technique]) for one in unready}
+    return Entries(variants, objects, (file, checked, parts), wants)
+
+
+def _open_indexes(
+    stack: ExitStack, contenders: Contenders, entries: Entries, workspace: Workspace, progress: Progress | None
+) -> tuple[Searchable, RecordedEmbedder | None]:
+    """Open the index of each chunking; return it with its registry of techniques, and the embedder of all."""
+    record, replay, dataset = contenders.record, contenders.replay, contenders.dataset
+    unready = [one for one in entries.variants if one.name in entries.wants]
+    fitted = {EMBEDDER} if any(one.chunking.fit for one in unready) else set()
+    models = _models(workspace, fitted.union(*entries.wants.values()), record, replay)
+    folder = contenders.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
+    records = record is not None or replay is not None
+    if records:  # Every answer has to be recorded.
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
+    elif "embedder" in models:
+        models["embedder"] = cached_embedder(models["embedder"], folder / "vectors.db")
     language = _language(dataset, workspace.settings.language)
-    library = _library(workspace)
-    known = library if isinstance(vectors, RecordedEmbedder) and not records else None
-    own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
-    index, store = open_index(Corpus(dataset, chunking, vectors, counter, language, known, own), folder, progress)
-    stack.callback(store.close)
-    return index, {**models, "store": index.store}
+    found: Searchable = {}
+    file, checked, parts = entries.registry
+    for chunking in dict.fromkeys(one.chunking for one in unready):
+        wanted = set[Want]().union(*(entries.wants[one.name] for one in unready if one.chunking == chunking))
+        resources: dict[str, Any] = dict(models)
+        index = None
+        if chunking.library:
+            if dataset.library != (home := str(workspace.root.resolve())):
+                raise EvaluationError(
+                    f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
+                )
+            index = library_index(dataset, workspace)
+            resources["library"] = MaskedLibrary(workspace.library, index.store)
+        elif "store" in {name for name, _ in wanted}:
+            vectors = models["embedder"] if EMBEDDER in wanted else None
+            counter = models["embedder"] if chunking.fit else None
+            library = _library(workspace)
+            known = library if isinstance(vectors, RecordedEmbedder) and not records else None
+            own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
+            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
+            index, store = open_index(corpus, folder, progress)
+            stack.callback(store.close)
+        if index is not None:
+            resources["store"] = index.store
+        registry = TechniqueRegistry(file, checked, resources, parts)
+        registry.searches_words = index is not None and "text" in index.store.abilities
+        registry.language = language
+        found[chunking] = registry, index
+    return found, models.get("embedder")
 
 
 def _library(workspace: Workspace) -> LibraryStore | None:
@@ -183,9 +208,10 @@ def _language(dataset: Dataset, setting: str) -> str:
     return "english" if detected is None else analysis_language(detected.language)
 
 
-def _check(variants: Sequence[Variant], given: Mapping[str, Any], dataset: Dataset) -> None:
-    for one in variants:
-        technique = given[one.technique]
+def _check(contenders: Contenders) -> None:
+    dataset = contenders.dataset
+    for one in contenders.variants:
+        technique = contenders.objects[one.technique]
         if not (technique is None or is_entry(technique) or is_ready(technique) or callable(technique)):
             raise EvaluationError(
                 f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an entry "

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
-from ragistry.evaluation.data.dataset import Run
+from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.recorded_answers import model_of, plain
@@ -31,6 +32,8 @@ from ragistry.techniques.classes import (
 from ragistry.techniques.registered import RegisteredTechnique, registered
 from ragistry.techniques.registry import TechniqueRegistry
 
+PACKAGES = ("ragistry", "numpy", "onnxruntime", "tokenizers", "tantivy", "PyStemmer")
+"""Packages that can change a ranking or a figure."""
 Want = tuple[str, str | None]
 """A resource, and the name of the generator or reranker; None: the default one."""
 
@@ -61,10 +64,30 @@ class System:
     not_resumed: str = ""
     run: Run | None = None
 
+    def key(self, dataset: Dataset, embedder: Any) -> dict[str, Any]:
+        """Return what decides its rankings, besides how it is asked; rankings with another key are not reused."""
+        return {
+            "dataset": dataset.content_hash(),
+            "technique": self.configuration,
+            "embedder": embedder if self.embeds else None,
+            "versions": versions(),
+        }
+
     @property
     def chunks_per_document(self) -> float:
         """Average number of chunks per document; 1 if unknown."""
         return 1.0 if self.index is None else max(1.0, self.index.cost.chunks / self.index.cost.documents)
+
+
+def versions() -> dict[str, str]:
+    """Return the installed version of each relevant package."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
 
 
 def is_entry(given: Any) -> bool:
