@@ -27,7 +27,7 @@ def main() -> None:
             chunk_size="library",  # the existing chunks
         )
     print(markdown(comparison))
-    print("winner:", comparison.winner or "none that is shown; see `detectable` for what so few questions can show")
+    print(comparison.verdict)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ WIDE = 140
 def compare(
     reports: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[A.json B.json]", help="Two reports of --json to compare, instead of a test set."),
+        typer.Argument(
+            metavar="[A.json B.json]", help="Two reports of --json to compare, instead of a test set; one for --plan."
+        ),
     ] = None,
     dataset: Annotated[
         Path | None,
@@ -51,10 +53,26 @@ def compare(
             help="Rankings of another program: a TREC run, or the http address of a search endpoint; repeatable.",
         ),
     ] = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", help="Test each technique against this one.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="Test each technique against this one (default: the default technique)."),
+    ] = None,
+    margin: Annotated[
+        float,
+        typer.Option("--margin", help="Keep the baseline if no technique can be better by as much; fix it before."),
+    ] = 0.05,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show how many questions a comparison needs, and compare nothing.")
+    ] = False,
+    gate: Annotated[
+        bool,
+        typer.Option("--gate", help="Of two reports: exit code 1 if B shows a loss, 2 if it cannot be decided."),
+    ] = False,
+    min_effect: Annotated[float, typer.Option("--min-effect", help="The smallest loss at which --gate fails.")] = 0.01,
+    details: Annotated[bool, typer.Option("--details", help="Print every table, warning and note.")] = False,
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", "-m", help="A measure, such as nDCG@10; repeatable. The first decides the verdicts."),
+        typer.Option("--measure", "-m", help="A measure, such as nDCG@10; repeatable. The first decides the verdict."),
     ] = None,
     grid: Annotated[
         list[str] | None, typer.Option("--grid", help="Values of a parameter, such as hybrid.k=10,60; repeatable.")
@@ -104,7 +122,8 @@ def compare(
 ) -> None:
     """Compare techniques on a test set: quality with confidence intervals, significance, and cost.
 
-    With two reports, A.json and B.json, compare the same techniques over the queries of both.
+    The first line says what to do. With two reports, A.json and B.json, compare the same techniques over the queries
+    of both; with --gate, the exit code says whether B shows a loss.
 
     Exit code 1 if a technique failed; the others are compared, and every report is written.
     """
@@ -115,8 +134,12 @@ def compare(
     from ragistry.evaluation.systems.variants import parse_grid
     from ragistry.workspace import open_workspace
 
-    if reports:
-        _compare_reports(reports, others=[dataset, queries, technique, run, grid])
+    if plan:
+        _print_plan(reports or [])
+        return
+    if reports or gate:
+        given = [dataset, queries, technique, run, grid]
+        _compare_reports(reports or [], given, gated=gate, least=min_effect, markdown=markdown)
         return
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
@@ -136,6 +159,7 @@ def compare(
             _test_set(opened, dataset, queries, split),
             measure or MEASURES,
             baseline,
+            margin=margin,
             workspace=opened,
             grid=parse_grid(grid or []),
             chunk_size=chunk_size or (None if queries is None else "library"),
@@ -158,7 +182,7 @@ def compare(
         for line in failures(comparison):
             error_line(line, label="failed")
     else:
-        _print(comparison)
+        _print(comparison, details=details)
     for path in (*files.values(), *([runs] if runs else [])):
         error_line(str(path), label="wrote")
     if not printed:
@@ -167,16 +191,42 @@ def compare(
         raise typer.Exit(1)
 
 
-def _compare_reports(reports: list[Path], others: list[Any]) -> None:
-    """Print how the techniques of the second report differ from those of the first one."""
+def _compare_reports(
+    reports: list[Path], others: list[Any], *, gated: bool, least: float, markdown: Path | None
+) -> None:
+    """Print how the techniques of the second report differ from those of the first one, and end as a gate does."""
     from ragistry.evaluation import Comparison, changed
+    from ragistry.evaluation.changes import NOT_DECIDED, Gate
+    from ragistry.evaluation.changes import gate as decide
 
     if len(reports) != 2 or any(others):
         raise typer.BadParameter("two reports are compared by: ragistry compare A.json B.json, without a test set")
-    first, second = map(Comparison.from_json, reports)
-    out = console()
-    for line in changed(first, second).lines():
-        out.print(line)
+    if not gated:
+        for line in changed(*map(Comparison.from_json, reports)).lines():
+            console().print(line)
+        return
+    try:
+        first, second = map(Comparison.from_json, reports)
+        found = decide(first, second, least)
+    except Exception as error:  # noqa: BLE001, exit code 1 would mean a loss
+        found = Gate(NOT_DECIDED, f"Not decided: {' '.join(str(error).split()) or repr(error)}")
+    console().print(found.sentence, soft_wrap=True)
+    if markdown == STDOUT:
+        print_text(found.markdown())
+    elif markdown is not None:
+        _save(markdown, found.markdown())
+    raise typer.Exit(found.code)
+
+
+def _print_plan(reports: list[Path]) -> None:
+    """Print how many questions show a difference, for usual deviations or those of a report."""
+    from ragistry.evaluation import Comparison
+    from ragistry.evaluation.report.content import plan_table
+    from ragistry.evaluation.report.text import print_table
+
+    if len(reports) > 1:
+        raise typer.BadParameter("--plan takes the deviation of one report: ragistry compare REPORT.json --plan")
+    print_table(plan_table(Comparison.from_json(reports[0]) if reports else None), console())
 
 
 def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
@@ -244,7 +294,7 @@ def _save(path: Path, text: str) -> None:
         raise EvaluationError(f"cannot write {str(path)!r}: {error.strerror}; choose another file") from error
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: Comparison, *, details: bool) -> None:
     import os
 
     from ragistry.evaluation.report.text import print_report
@@ -252,4 +302,4 @@ def _print(comparison: Comparison) -> None:
     out = console()
     if not out.is_terminal and "COLUMNS" not in os.environ:
         out.width = WIDE
-    print_report(comparison, out, wrap=out.is_terminal)
+    print_report(comparison, out, wrap=out.is_terminal, details=details)

@@ -23,7 +23,9 @@ app = typer.Typer(invoke_without_command=True)
 
 KindOption = Annotated[
     list[str] | None,
-    typer.Option("--kind", "-k", help="Queries from: description, title, heading (all three by default), question."),
+    typer.Option(
+        "--kind", "-k", help="Queries from: description, else sentence (both by default); title, heading, question."
+    ),
 ]
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="A model of Ollama that writes questions, or judges the answers.")
@@ -55,14 +57,14 @@ def make(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of queries.")] = 200,
     per_document: Annotated[
         int, typer.Option("--per-document", min=1, help="Maximum number of queries per document.")
-    ] = 3,
+    ] = 1,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of queries.")] = 0,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Make queries with one relevant source each: descriptions, titles, headings, or questions of a model.
+    """Make queries with one relevant source each: its description, else a sentence from its middle.
 
     The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
     """
@@ -73,7 +75,7 @@ def make(
     _check_target(out)
     sources = _sources(source, collection, workspace)
     left_out: Counter[str] = Counter()
-    candidates: list[Candidate] = list(known_items(sources, kinds))
+    candidates: list[Candidate] = list(known_items(sources, kinds, per_document=per_document, seed=seed))
     if "question" in kinds and model:
         with closing(_generator(model, workspace)) as generator:
             candidates += ask_questions(sources, generator, limit, left_out, seed=seed)
@@ -134,9 +136,9 @@ def check(
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
     """Return the requested kinds in their fixed order; questions need a model."""
-    from ragistry.evaluation.data.testsets import KINDS
+    from ragistry.evaluation.data.testsets import KINDS, NAMED_KINDS
 
-    known: tuple[Kind, ...] = (*KINDS, "question")
+    known: tuple[Kind, ...] = (*KINDS, *NAMED_KINDS, "question")
     wanted = given or (["question"] if model else list(KINDS))
     unknown = [name for name in wanted if name not in known]
     if unknown:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragistry.evaluation.changes import changed as changed
+    from ragistry.evaluation.changes import gate as gate
     from ragistry.evaluation.comparison import compare as compare
     from ragistry.evaluation.data.dataset import Dataset as Dataset
     from ragistry.evaluation.data.dataset import Text as Text
@@ -36,6 +37,7 @@ _HOMES = {
     "as_technique": "systems.foreign",
     "changed": "changes",
     "compare": "comparison",
+    "gate": "changes",
     "markdown": "report.text",
     "page": "report.html",
     "read_beir": "data.files",

@@ -1,4 +1,4 @@
-"""Compare two comparisons: the same techniques before and after a change."""
+"""Compare two comparisons: the same techniques before and after a change, and a gate for automatic checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.asking import differing
-from ragistry.evaluation.figures import Pair
+from ragistry.evaluation.figures import ALPHA, Pair, names_text, p_text
 from ragistry.evaluation.result import Comparison
+from ragistry.evaluation.statistics import holm
 from ragistry.evaluation.summary import pairs_of
 from ragistry.utils.wording import listed, numbered
 
@@ -44,6 +45,118 @@ class Change:
         return [*(pair.verdict() for pair in self.pairs), *sides, *self.differences]
 
 
+LEAST_EFFECT = 0.01
+"""Default of the smallest loss at which a gate closes."""
+SHOWN = 3
+"""Number of queries that a message names."""
+PASSED, LOST, NOT_DECIDED = 0, 1, 2
+"""Exit codes of a gate."""
+ROUNDING = 1e-12
+PARTS = (
+    ("corpus", "documents", "the corpora"),
+    ("queries", "queries", "the queries"),
+    ("judgements", "judgements", "the judgements"),
+    ("spans", "spans", "the spans"),
+)
+"""Hashed part of a test set, the key of its size, and its name in a message."""
+SIDES = (" (second)", " (first)")
+"""Added to the name of a technique in a pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a change may pass.
+
+    Attributes:
+        code: 0: no loss is shown; 1: one is; 2: the reports cannot be compared.
+        sentence: The result in one sentence.
+        change: The two comparisons side by side; None if they cannot be compared.
+        p: One-sided corrected p-value of a loss, for each pair of ``change``.
+    """
+
+    code: int
+    sentence: str
+    change: Change | None = None
+    p: tuple[float, ...] = ()
+
+    def markdown(self) -> str:
+        """Return a summary for a pull request."""
+        lines = [f"**{self.sentence}**"]
+        if self.change is not None:
+            lines += [
+                "",
+                f"| technique | {self.change.measure} difference | 95 % interval | p (loss) |",
+                "|:--|--:|--:|--:|",
+            ]
+            for pair, p in zip(self.change.pairs, self.p, strict=True):
+                name = pair.a.removesuffix(SIDES[0]).replace("|", "\\|")
+                said = p_text(p).removeprefix("p ").removeprefix("= ")
+                lines.append(f"| {name} | {pair.difference:+.3f} | {pair.low:+.3f} to {pair.high:+.3f} | {said} |")
+            lines += ["", *(f"- {line}" for line in self.change.differences)] if self.change.differences else []
+        return "\n".join(lines) + "\n"
+
+
+def gate(first: Comparison, second: Comparison, least: float = LEAST_EFFECT) -> Gate:
+    """Decide whether the second comparison shows a loss against the first one.
+
+    A loss is shown if its one-sided p-value, after Holm's correction over the techniques, is below 0.05, and its
+    estimate is ``least`` or more.
+
+    Raises:
+        EvaluationError: They share no measure, no technique, or no query; or ``least`` is not valid.
+    """
+    if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+        raise EvaluationError(f"the least effect is {least!r:.80}; it must be from 0 to 1, such as 0.01")
+    if reasons := [*_changed_sets(first, second), *_failed(first, second)]:
+        return Gate(NOT_DECIDED, f"Not decided: {'; '.join(reasons)}.")
+    change = changed(first, second)
+    # The distribution of the flips is symmetric, so half of the two-sided p-value is one-sided.
+    one_sided = [pair.p / 2 if pair.difference < 0 else 1 - pair.p / 2 for pair in change.pairs]
+    ps = tuple(holm(one_sided))
+    lost = [
+        f"{pair.a.removesuffix(SIDES[0])} lost {-pair.difference:.3f} ({p_text(p)})"
+        for pair, p in zip(change.pairs, ps, strict=True)
+        if p < ALPHA and -pair.difference >= least - ROUNDING
+    ]
+    on = f"in {change.measure} on {numbered(change.queries, '[query|queries]')}"
+    if lost:
+        return Gate(LOST, f"Failed: {', '.join(lost)} {on}.", change, ps)
+    return Gate(PASSED, f"Passed: no loss of {least:g} or more is shown {on}.", change, ps)
+
+
+def _changed_sets(first: Comparison, second: Comparison) -> list[str]:
+    """Say why two comparisons are not over the same questions, documents and evidence."""
+    one, other = first.provenance["dataset"], second.provenance["dataset"]
+    if not one.get("hashes") or not other.get("hashes"):
+        return ["a report has no hashes of its test set; make it again"]
+    found = [
+        f"{text} differ ({one[key]:,} and {other[key]:,})"
+        for part, key, text in PARTS
+        if one["hashes"].get(part) != other["hashes"].get(part)
+    ]
+    before, now = (side.provenance.get("evidence") or {} for side in (first, second))
+    if not before or not now:
+        return [*found, "a report has no hashes of its evidence; make it again"]
+    gone, changed_texts = list[str](), list[str]()
+    for query in before.keys() & now.keys():
+        for document, digest in before[query].items():
+            if document not in now[query]:
+                gone.append(f"{query} ({document})")
+            elif now[query][document] != digest:
+                changed_texts.append(f"{query} ({document})")
+    for names, what in ((gone, "is gone"), (changed_texts, "changed")):
+        if names:
+            count = numbered(len(names), "[query|queries]")
+            found.append(f"the evidence of {count} {what}: {names_text(sorted(names), SHOWN)}")
+    return found
+
+
+def _failed(first: Comparison, second: Comparison) -> list[str]:
+    """Name techniques of the first comparison that the second one could not measure."""
+    names = [name for name in second.failures if name in first.techniques]
+    return [f"{names_text(names)} failed in the second report"] if names else []
+
+
 def changed(first: Comparison, second: Comparison) -> Change:
     """Compare two comparisons: the same techniques over the same queries, and their other differences.
 
@@ -68,8 +181,9 @@ def changed(first: Comparison, second: Comparison) -> Change:
         before, now = (one.techniques[name].per_query[measure] for one in (first, second))
         both = before.keys() & now.keys()
         shared = both if shared is None else shared & both
-        values |= {f"{name} (first)": before, f"{name} (second)": now}
-        columns.append((f"{name} (second)", f"{name} (first)"))
+        pair = (f"{name}{SIDES[0]}", f"{name}{SIDES[1]}")
+        values |= dict(zip(pair, (now, before), strict=True))
+        columns.append(pair)
     queries = sorted(shared or ())
     if not queries:
         raise EvaluationError("the comparisons share no query; compare them on the same test set")
@@ -93,9 +207,8 @@ def _differences(first: Comparison, second: Comparison, shared: int) -> list[str
     if first.name != second.name:
         found.append(f"the test sets have different names: {first.name!r} and {second.name!r}")
     hashes, others = (found_in["dataset"].get("hashes", {}) for found_in in (one, other))
-    for part, text in (("corpus", "the corpora"), ("queries", "the queries"), ("judgements", "the judgements")):
+    for part, key, text in PARTS:
         if hashes.get(part) != others.get(part):
-            key = {"corpus": "documents", "queries": "queries", "judgements": "judgements"}[part]
             counts = " and ".join(f"{side['dataset'][key]:,}" for side in (one, other))
             found.append(f"{text} differ ({counts})")
     for side, comparison in (("first", first), ("second", second)):

@@ -23,7 +23,7 @@ from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.on_workers import ask_on
 from ragistry.evaluation.outputs import check_outputs, write_runs
 from ragistry.evaluation.progress import shown_progress
-from ragistry.evaluation.result import Comparison
+from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
 from ragistry.evaluation.systems.build import Contenders, build_systems
@@ -48,6 +48,7 @@ def compare(
     measures: str | Sequence[str] = MEASURES,
     baseline: str | None = None,
     *,
+    margin: float = MARGIN,
     workspace: Workspace | str | Path | None = None,
     grid: Grid | None = None,
     chunk_size: str | int | Chunking | None = None,
@@ -75,8 +76,10 @@ def compare(
             over the index of the test set; an object is asked as it is. `as_technique` makes an object of a retriever
             of another library.
         dataset: A `Dataset`, or a folder in BEIR's layout or of a chunking evaluation (see `read_chunking_set`).
-        measures: The first one decides the verdicts.
-        baseline: The technique that each other one is tested against. Without it, each is tested against each.
+        measures: The first one decides the verdict.
+        baseline: The technique that each other one is tested against. The default is ``default`` of techniques.yaml,
+            or the first technique if that one is not compared.
+        margin: The baseline is kept if no other technique can be better by as much.
         workspace: An open workspace, or its folder (default: the current folder).
         grid: Parameters and the values to compare. ``TECHNIQUE.PARAMETER`` changes an entry of techniques.yaml,
             ``chunk_size`` the chunks.
@@ -113,13 +116,13 @@ def compare(
     tested, objects = _test_set(dataset), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     columns = variants(list(objects), _chunking(chunk_size, tested), grid or {})
-    _check_options(columns, baseline, tune_on, timing_repeats)
+    _check_options(columns, baseline, margin, tune_on, timing_repeats)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     _check_sources(engine, record, replay, runs)
     asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
     contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
     with ExitStack() as stack:
-        systems, errors, asking.embedder = build_systems(stack, contenders, progress)
+        systems, errors, asking.embedder, default = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
             keys = {
@@ -137,6 +140,7 @@ def compare(
     origin = {
         "dataset": _dataset_record(tested),
         "groups": {query: group for query, group in tested.groups.items() if group != query},
+        "evidence": tested.evidence(),
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": embedder,
         "measures": [str(measure) for measure in parsed],
@@ -159,7 +163,8 @@ def compare(
         provenance=origin,
         depth=asking.depth,
         seed=seed,
-        baseline=baseline,
+        baseline=baseline or (default if default in {column.name for column in columns} else columns[0].name),
+        margin=margin,
         failures=asking.failures,
         indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
         collections=collections,
@@ -203,7 +208,9 @@ def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
     return Chunking(ingested=True) if ingested else parse_chunking(size)
 
 
-def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: float | None, repeats: int) -> None:
+def _check_options(
+    columns: Sequence[Variant], baseline: str | None, margin: float, tune_on: float | None, repeats: int
+) -> None:
     names = [variant.name for variant in columns]
     if not names:
         raise EvaluationError("techniques is empty; name two or more to compare them")
@@ -212,6 +219,8 @@ def _check_options(columns: Sequence[Variant], baseline: str | None, tune_on: fl
             f"the baseline {baseline!r} is not one of the techniques{did_you_mean(baseline, names)}; "
             f"add it, or use one of {', '.join(names)}"
         )
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin <= 1:
+        raise EvaluationError(f"margin is {margin!r:.80}; it must be above 0 and at most 1, such as 0.05")
     if tune_on is not None:
         check_fraction(tune_on)
     if type(repeats) is not int or not 0 <= repeats <= 100:

@@ -195,10 +195,10 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuPair:
-    """CPU milliseconds per query: the mean of a minus that of b, the fastest.
+class CostPair:
+    """Milliseconds of a search: the mean of a minus that of b, the baseline.
 
-    ``low`` and ``high`` are the 95 % interval over the same queries; None if there are too few queries.
+    ``low`` and ``high`` are the 95 % interval for all techniques together; None if there are too few queries.
     """
 
     a: str
@@ -206,6 +206,11 @@ class CpuPair:
     difference: float
     low: float | None
     high: float | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The result of a comparison: figures with intervals, pairs with verdicts, and their provenance.
+"""The result of a comparison: figures with intervals, pairs, a verdict, and their provenance.
 
 The terminal, Markdown, JSON and HTML reports show this one structure.
 """
@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.figures import CpuPair, IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
+from ragistry.evaluation.figures import CostPair, IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
+from ragistry.evaluation.verdict import Verdict, verdict
 from ragistry.types import html_table
-from ragistry.utils.wording import agreeing, listed, numbered
+from ragistry.utils.wording import listed
 
-DERIVED = ("winner", "conclusion", "verdicts")
+DERIVED = ("verdict", "decision")
 """Keys of the JSON that follow from the others."""
+MARGIN = 0.05
+"""Default margin: a smaller gain is no reason to change."""
 PROBLEMS = 3
 """Number of problems that an error names."""
 
@@ -28,15 +31,16 @@ class Comparison:
 
     Attributes:
         name: Name of the test set.
-        measure: The main measure, the first one requested. It decides the verdicts.
+        measure: The main measure, the first one requested. It decides the verdict.
         techniques: The techniques by name.
-        pairs: Pairs on every measure; with a baseline each technique against it, else each against each.
+        pairs: Each other technique against the baseline, on every measure.
         provenance: Everything needed to reproduce the figures.
-        baseline: The technique that the others are tested against, if there is one.
+        baseline: The technique that the others are tested against.
+        margin: The baseline is kept if no other technique can be better by as much.
         failures: Techniques that could not be compared.
         controls: ``filename``, ``title_only``, ``random`` → measure → mean, of rankings that do not read the texts.
         control_pairs: Each technique against each control on the main measure, without a correction.
-        cpu_pairs: Each technique against the fastest.
+        cost_pairs: The time of each technique against that of the baseline.
         diagnosis: The queries with the largest differences, as `diagnosis.diagnose` returns them.
         indexes: Chunking → cost of its index.
         problems: Remarks about the test set.
@@ -54,10 +58,11 @@ class Comparison:
     pairs: list[Pair]
     provenance: dict[str, Any]
     baseline: str | None = None
+    margin: float = MARGIN
     failures: dict[str, TechniqueFailure] = field(default_factory=dict)
     controls: dict[str, dict[str, float]] = field(default_factory=dict)
     control_pairs: list[Pair] = field(default_factory=list)
-    cpu_pairs: list[CpuPair] = field(default_factory=list)
+    cost_pairs: list[CostPair] = field(default_factory=list)
     diagnosis: list[dict[str, Any]] = field(default_factory=list)
     indexes: dict[str, IndexCost] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -89,52 +94,15 @@ class Comparison:
         return [pair for pair in self.pairs if pair.measure == self.measure]
 
     @property
-    def verdicts(self) -> list[str]:
-        """A sentence for each pair on the main measure."""
-        return [pair.verdict() for pair in self.main_pairs]
+    def no_retrieval(self) -> bool:
+        """Whether the best technique is not significantly better than chance, with enough queries to show it."""
+        chance = (pair for pair in self.control_pairs if pair.b == "random (control)" and pair.a == self.by_quality[0])
+        return any(pair.testable and pair.better != pair.a for pair in chance)
 
     @property
-    def winner(self) -> str | None:
-        """The technique that is significantly better than every other on the main measure; None without one."""
-        distinct = [name for name, result in self.techniques.items() if result.same_as is None]
-        others = len(distinct) + len(self.failures) - 1
-        beaten = [pair.better for pair in self.main_pairs]
-        return next((name for name in distinct if others and beaten.count(name) == others), None)
-
-    def conclusion(self) -> str:
-        """State the result in one sentence: the winner, or what is better and worse than the baseline."""
-        if not self.techniques:
-            return "Every technique failed: nothing could be compared."
-        if self.baseline in self.failures:
-            return f"The baseline {self.baseline} failed, so nothing can be tested against it."
-        pairs = self.main_pairs
-        if not pairs:
-            if len(self.techniques) > 1:
-                return "All techniques return the same rankings on every query."
-            return "Only one technique was given, so there is nothing to compare it with."
-        if self.winner is not None:
-            twins = [name for name, result in self.techniques.items() if result.same_as == self.winner]
-            others = "the other technique" if len(self.techniques) - len(twins) == 2 else "every other technique"
-            same = (
-                f"; {names_text(twins)} {agreeing(len(twins), '[returns|return]')} the same rankings" if twins else ""
-            )
-            return f"{self.winner} is significantly better than {others} in {self.measure}{same}."
-        if not pairs[0].testable:
-            least = f"{pairs[0].smallest_p:.3f} after Holm's correction over {numbered(len(pairs), '[pair|pairs]')}"
-            return f"No difference can be significant with {pairs[0].size}. The smallest possible p-value is {least}."
-        if self.baseline is not None:
-            groups = {
-                "significantly better": [pair.a for pair in pairs if pair.better == pair.a],
-                "significantly worse": [pair.a for pair in pairs if pair.better == pair.b],
-                "no difference shown": [pair.a for pair in pairs if pair.better is None],
-            }
-            parts = "; ".join(f"{what}: {names_text(names)}" for what, names in groups.items() if names)
-            return f"Against {self.baseline} in {self.measure}, {parts}."
-        if len(pairs) == 1:
-            return f"No difference is shown between {pairs[0].a} and {pairs[0].b} in {self.measure}, {pairs[0].size}."
-        shown = sum(pair.significant for pair in pairs)
-        significant = f"{shown} of {len(pairs)} differences {agreeing(shown, '[is|are]')} significant"
-        return f"No technique is shown to be better than all others in {self.measure}: {significant}."
+    def verdict(self) -> Verdict:
+        """What to do, in one sentence."""
+        return verdict(self)
 
     @staticmethod
     def from_json(source: str | Path | Mapping[str, Any]) -> Comparison:
@@ -186,7 +154,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         from ragistry.evaluation.report.content import overview
 
-        lines = [self.conclusion(), *self.warnings]
+        lines = [str(self.verdict), *self.warnings]
         if not self.techniques:
             return html_table(lines, [], [])
         table = overview(self)
@@ -194,10 +162,11 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything except the rankings as plain values."""
-        summary = {"winner": self.winner, "conclusion": self.conclusion(), "verdicts": self.verdicts}
+        found = self.verdict
+        decision = {"kind": found.decision, "technique": found.technique, "candidate": found.candidate}
         fields = asdict(replace(self, runs={}))
         del fields["runs"]
-        return {"dataset": fields.pop("name"), **summary, **fields}
+        return {"dataset": fields.pop("name"), "verdict": found.sentence, "decision": decision, **fields}
 
 
 def _read_json(source: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:

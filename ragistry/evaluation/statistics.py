@@ -196,6 +196,20 @@ def detectable_difference(
     return None if error * sqrt(n) <= _TIE else error * _factor(tuple(sizes), alpha)
 
 
+def questions_needed(difference: float, deviation: float, family: int = 1, *, alpha: float = 0.05) -> int:
+    """Return how many independent questions show a difference in four of five cases (Cohen 1988, normal approximation).
+
+    Args:
+        difference: The true mean difference.
+        deviation: Standard deviation of the differences of single questions.
+        family: Number of pairs that are tested together.
+        alpha: Level of the two-sided test.
+    """
+    ends = NormalDist().inv_cdf(1 - alpha / family / 2) + NormalDist().inv_cdf(POWER)
+    testable = next(size for size in range(2, 64) if smallest_p(size, family) < alpha)
+    return max(testable, ceil((ends * deviation / difference) ** 2))
+
+
 def paired(a: Sequence[float], b: Sequence[float]) -> Values:
     """Return ``(n,)`` differences ``a - b``. Raises `EvaluationError` unless both are finite and of one length."""
     if len(a) != len(b):

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
 from ragistry.evaluation.figures import (
     ALPHA,
-    CpuPair,
+    CostPair,
     Estimate,
     IndexCost,
     Latency,
@@ -28,7 +27,7 @@ from ragistry.evaluation.figures import (
     TechniqueResult,
 )
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
-from ragistry.evaluation.result import Comparison
+from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.warnings import notes, warnings
 
 CUTOFF = 10
@@ -50,6 +49,7 @@ def summarise(
     depth: int,
     seed: int = 0,
     baseline: str | None = None,
+    margin: float = MARGIN,
     failures: Mapping[str, TechniqueFailure] | None = None,
     indexes: Mapping[str, IndexCost] | None = None,
     collections: Mapping[str, Mapping[str, str]] | None = None,
@@ -63,11 +63,12 @@ def summarise(
     Args:
         dataset: The test set.
         rankings: Technique → query → ranking, of every judged query, in the order of the report.
-        measures: The measures; the first decides the verdicts.
+        measures: The measures; the first decides the verdict.
         provenance: What the report says about the origin of the figures.
         depth: Number of documents of a ranking.
         seed: Seed of all random choices.
-        baseline: The technique that each other one is tested against; None: each against each.
+        baseline: The technique that each other one is tested against; None: the first one.
+        margin: The baseline is kept if no other technique can be better by as much.
         failures: Techniques that could not be compared.
         indexes: Chunking → cost of its index.
         collections: Technique → document → its collection, to find what a route left out.
@@ -88,12 +89,10 @@ def summarise(
     queries = sorted(next(iter(main_values.values()), {}))  # The order of files must not change a figure.
     groups = [dataset.groups.get(query, query) for query in queries]
     estimates = _estimates(values, queries, groups, seed)
+    baseline = next(iter(rankings), None) if baseline is None else baseline
     same = _same(rankings, baseline, spans=bool(dataset.spans))
     names = [name for name in rankings if name not in same]
-    if baseline is None:
-        pairs = list(combinations(names, 2))
-    else:
-        pairs = [(name, baseline) for name in names if name != baseline and baseline in names]
+    pairs = [(name, baseline) for name in names if name != baseline and baseline in names]
     control_values = {
         f"{control} (control)": per_query(measures, dataset.qrels, run) for control, run in (controls or {}).items()
     }
@@ -137,8 +136,7 @@ def summarise(
                 "rounds": None if len(set(groups)) <= statistics.EXACT_GROUPS else statistics.ROUNDS,
                 "groups": len(set(groups)),
                 "correction": "Holm",
-                "family": "the pairs of one measure: "
-                + (f"each technique against the baseline {baseline!r}" if baseline else "each against each"),
+                "family": f"the pairs of one measure: each technique against the baseline {baseline!r}",
                 "alpha": ALPHA,
                 "interval": "95 %, by inversion of the test",
             },
@@ -147,6 +145,7 @@ def summarise(
             },
         },
         baseline=baseline,
+        margin=margin,
         failures=dict(failures or {}),
         controls={
             control.removesuffix(" (control)"): {
@@ -162,7 +161,9 @@ def summarise(
             seed=seed,
             corrected=False,
         ),
-        cpu_pairs=_cpu_pairs({name: of for name, of in rankings.items() if name not in untimed}, queries, groups, seed),
+        cost_pairs=_cost_pairs(
+            {name: of for name, of in rankings.items() if name not in untimed}, str(baseline), queries, groups, seed
+        ),
         diagnosis=diagnose(pairs, main, main_values, rankings, dataset),
         indexes=dict(indexes or {}),
         problems=dataset.problems,
@@ -280,19 +281,22 @@ def _estimates(
     return found
 
 
-def _cpu_pairs(
-    rankings: Mapping[str, Mapping[str, QueryRanking]], queries: Sequence[str], groups: Sequence[str], seed: int
-) -> list[CpuPair]:
-    """Compare each technique with the one that takes the least CPU time."""
-    times = {name: np.array([of[query].cpu_ms for query in queries]) for name, of in rankings.items()}
-    fastest = min(times, key=lambda name: float(times[name].mean()), default="")
-    others = [name for name in times if name != fastest]
-    rows = [(times[name] - times[fastest]).tolist() for name in others]
+def _cost_pairs(
+    rankings: Mapping[str, Mapping[str, QueryRanking]],
+    baseline: str,
+    queries: Sequence[str],
+    groups: Sequence[str],
+    seed: int,
+) -> list[CostPair]:
+    """Compare the time of each technique with that of the baseline, corrected for their number."""
+    times = {name: np.array([of[query].ms for query in queries]) for name, of in rankings.items()}
+    others = [name for name in times if name != baseline] if baseline in times else []
+    rows = [(times[name] - times[baseline]).tolist() for name in others]
     found = []
     for name, row, test in zip(others, rows, statistics.flip_tests(rows, groups, seed=seed), strict=True):
-        low, high = test.interval()
+        low, high = test.interval(ALPHA / len(others))
         ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
-        found.append(CpuPair(name, fastest, float(np.mean(row)), *ends))
+        found.append(CostPair(name, baseline, float(np.mean(row)), *ends))
     return found
 
 

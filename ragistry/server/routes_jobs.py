@@ -174,7 +174,7 @@ def list_comparisons(request: Request) -> Any:
 
 @router.get("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
 def get_comparison(request: Request, id: str) -> Any:
-    """Return a comparison with its progress and conclusion."""
+    """Return a comparison with its progress and verdict."""
     caller = caller_of(request)
     return as_mapping(served_by(request).jobs.get(id, "comparison", caller), caller)
 

@@ -121,7 +121,7 @@ class TextBatch(RequestModel):
 
 
 class MadeQueries(RequestModel):
-    """Queries to generate from titles, headings and descriptions of the sources."""
+    """Queries to generate from descriptions and sentences of the sources."""
 
     collection: str | None = Field(default=None, description="Only from this collection.")
     limit: int = Field(default=200, ge=1, le=10_000)
@@ -257,9 +257,9 @@ class IngestReportModel(IngestReport):
 
 
 class ComparisonReportModel(BaseModel):
-    """Conclusion of a comparison, and the error of each failed technique."""
+    """Verdict of a comparison, and the error of each failed technique."""
 
-    conclusion: str
+    verdict: str
     failures: dict[str, str]
 
 

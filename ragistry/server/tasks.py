@@ -110,7 +110,7 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     those of `ragistry compare`.
 
     Returns:
-        The conclusion, the errors of failed techniques, and the name of a report that is kept.
+        The verdict, the errors of failed techniques, and the name of a report that is kept.
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation import markdown, page, read_library
@@ -138,7 +138,7 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     for kind, text in (("json", as_json), ("markdown", markdown(comparison)), ("html", page(comparison))):
         (running.folder / REPORTS[kind]).write_text(text, encoding="utf-8")
     failures = {name: failure.error for name, failure in comparison.failures.items()}
-    report = {"conclusion": comparison.conclusion(), "failures": failures}
+    report = {"verdict": str(comparison.verdict), "failures": failures}
     if "file" in request:
         folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
         report["name"] = keep_report(folder, comparison.to_json()).stem

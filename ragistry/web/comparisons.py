@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from time import time
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison
-from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.systems.systems import comparable
 from ragistry.server.access import LOCAL_CALLER
 from ragistry.server.jobs import FILES, SavedJob, SavedJobs
@@ -121,8 +116,8 @@ def _report_row(folder: Path, name: str, version: tuple[int, ...]) -> ReportRow 
         report = read_report(folder, name)
     except EvaluationError:
         return None
-    made, warnings = str(report.provenance["made"]), tuple(report.warnings)
-    return ReportRow(name, made, report.name, tuple(report.techniques), report.conclusion(), warnings)
+    made, warnings = str(report.provenance["made"]), tuple(report.warnings[:1])
+    return ReportRow(name, made, report.name, tuple(report.techniques), str(report.verdict), warnings)
 
 
 def read_report(folder: Path, name: str) -> Comparison:
@@ -135,24 +130,9 @@ def read_report(folder: Path, name: str) -> Comparison:
     if path.parent != folder or path not in folder.glob("*.json"):
         raise EvaluationError(f"report {name!r} does not exist; it may have been deleted")
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = {one.name for one in fields(Comparison)}
-        kept = {key: value for key, value in values.items() if key in known}
-        indexes = {name: IndexCost(**cost) for name, cost in values["indexes"].items()}
-        kept |= {"name": values["dataset"], "indexes": indexes, "runs": {}}
-        report = _comparison_type().validate_python(kept)
+        report = Comparison.from_json(path)
         datetime.fromisoformat(report.provenance["made"])
-    except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise EvaluationError(
-            f"{path} is not a report of `ragistry compare` ({_first_line(error)}); delete it"
-        ) from error
+    except (EvaluationError, ValueError, KeyError) as error:
+        reason = str(error).partition("\n")[0]
+        raise EvaluationError(f"{path} is not a report of `ragistry compare` ({reason}); delete it") from error
     return report
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
-
-
-@cache
-def _comparison_type() -> TypeAdapter[Comparison]:
-    return TypeAdapter(Comparison)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,10 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
     lines = done.out.splitlines()
-    assert lines[0] == found["conclusion"]
-    assert [line[2:] for line in lines if line.startswith("! ")] == found["warnings"]
-    assert done.out.index("! ") < done.out.index("vs baseline [95 %]") < done.out.index("control: random")
+    assert lines[0] == found["verdict"]
+    assert [line[2:] for line in lines if line.startswith("! ")] == found["warnings"][:1]
+    assert done.out.index("vs bm25 [95 %]") < done.out.index("! ") < done.out.index("--details")
+    assert "random" not in done.out
     assert "Resumed:" not in done.out
     assert set(found["techniques"]) == {"naive", "bm25"}
     assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "Success@1"]
@@ -86,6 +88,40 @@ def test_two_reports_are_compared(ragistry: Run) -> None:
     assert (failed.code, "nothing.json" in failed.err) == (1, True)
 
 
+def test_gate_ends_with_0_1_or_2(ragistry: Run, tmp_path: Path) -> None:
+    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
+    report = json.loads((tmp_path / "a.json").read_text())
+    for name, value in (("a.json", 1.0), ("worse.json", 0.5)):
+        queries = report["techniques"]["bm25"]["per_query"]["nDCG@10"]
+        report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(queries, value)
+        (tmp_path / name).write_text(json.dumps(report))
+    passed = ragistry("compare", "a.json", "a.json", "--gate", "--markdown", "summary.md")
+    assert passed.code == 0
+    assert (tmp_path / "summary.md").read_text().startswith(f"**{passed.out.strip()}**\n\n| technique |")
+    lost = ragistry("compare", "a.json", "worse.json", "--gate", "--markdown", "-")
+    assert (lost.code, "Failed: bm25 lost" in lost.out) == (1, True)
+    assert ragistry("compare", "worse.json", "a.json", "--gate").code == 0
+    assert ragistry("compare", "a.json", "worse.json", "--gate", "--min-effect", "0.9").code == 0
+    report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(["q-tea"], float("nan"))
+    (tmp_path / "nan.json").write_text(json.dumps(report))
+    (tmp_path / "cut.json").write_text("{")
+    for wrong in (["a.json", "nan.json"], ["cut.json", "a.json"], ["a.json", "nothing.json"], ["a.json"], []):
+        undecided = ragistry("compare", *wrong, "--gate")
+        assert undecided.code == 2, wrong
+    assert ragistry("compare", "a.json", "a.json", "--gate", "--min-effect", "-1").code == 2
+
+
+def test_plan_shows_how_many_questions_a_difference_needs(ragistry: Run) -> None:
+    usual = ragistry("compare", "--plan")
+    assert usual.code == 0, usual.err
+    assert ["deviation 0.2", "785", "126", "32", "8"] in [
+        re.split(r"\s{2,}", line.strip()) for line in usual.out.splitlines()
+    ]
+    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
+    assert "naive against bm25" in ragistry("compare", "a.json", "--plan").out
+    assert ragistry("compare", "a.json", "a.json", "--plan").code == 2
+
+
 def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -> None:
     broken = "class Broken:\n    def __init__(self, config): pass\n"
     broken += "    def retrieve(self, query, **options): raise OSError('disk gone')\n"
@@ -98,7 +134,7 @@ def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -
     assert "bm25" in done.out
     alone = ragistry(*COMPARE, "-t", "broken", "--json", "-")
     assert alone.code == 1
-    check_message(alone.json["conclusion"])
+    check_message(alone.json["verdict"])
     check_message(alone.err.splitlines()[0], "broken", "OSError: disk gone")
 
 

@@ -10,9 +10,11 @@ from operator import getitem
 import pytest
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import Comparison, Dataset, changed, compare, markdown, page
+from ragistry.evaluation import Comparison, Dataset, Text, changed, compare, gate, markdown, page
+from ragistry.evaluation.changes import LOST, NOT_DECIDED, PASSED
+from ragistry.evaluation.figures import TechniqueFailure
 from tests.evaluation.small_sets import Answers, first, numbered
-from tests.messages import refused
+from tests.messages import check_message, refused
 
 RR = ["RR@10", "R@10"]
 
@@ -143,3 +145,53 @@ def test_differences_of_techniques_and_depth_are_named():
 def test_comparisons_that_share_nothing_are_refused(other, named):
     with refused(EvaluationError, named):
         changed(compared(a=first), compared(**other))
+
+
+def other_judgements(dataset: Dataset) -> Dataset:
+    return replace(dataset, qrels={**dataset.qrels, "q0": {"d1": 1}})
+
+
+def other_query(dataset: Dataset) -> Dataset:
+    return replace(dataset, queries={**dataset.queries, "q0": "another query"})
+
+
+def other_text(dataset: Dataset) -> Dataset:
+    first, *rest = dataset.corpus
+    return replace(dataset, corpus=[first._replace(text=first.text + "!"), *rest])
+
+
+def other_document(dataset: Dataset) -> Dataset:
+    return replace(dataset, corpus=[*dataset.corpus, Text("more", "", "one more document")])
+
+
+def other_span(dataset: Dataset) -> Dataset:
+    return replace(dataset, spans={query: {"d0": [(0, 5 + (query == "q0"))]} for query in dataset.spans})
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (other_judgements, "q0 (d0)"), (other_query, "the queries differ"), (other_text, "q0 (d0)"),
+        (other_document, "the corpora differ"), (other_span, "q0 (d0)"),
+    ],
+)  # fmt: skip
+def test_gate_decides_nothing_over_other_questions_documents_or_evidence(change, named):
+    dataset = numbered(20)
+    if change is other_span:
+        dataset = replace(dataset, spans={query: {"d0": [(0, 5)]} for query in dataset.queries})
+    found = gate(compared(dataset, a=first), compared(change(dataset), a=first))
+    assert found.code == NOT_DECIDED
+    assert named in found.sentence
+    check_message(found.sentence)
+
+
+def test_gate_closes_at_a_shown_loss_of_the_least_effect():
+    before, after = compared(a=first, b=first), compared(a=first, b=second)
+    lost = gate(before, after)
+    assert (lost.code, gate(after, before).code, gate(before, before).code) == (LOST, PASSED, PASSED)
+    assert (gate(before, after, 0.5).code, gate(before, after, 0.501).code) == (LOST, PASSED)
+    check_message(lost.sentence, "b lost 0.500")
+    assert "| b | -0.500 |" in lost.markdown()
+    assert gate(before, replace(after, failures={"b": TechniqueFailure("", "no")})).code == NOT_DECIDED
+    with refused(EvaluationError, "-1"):
+        gate(before, after, -1)

@@ -14,7 +14,7 @@ from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, read_beir, write_beir
 from ragistry.evaluation.data.checks import check_testset, contains_words, near_duplicates, remarks
 from ragistry.evaluation.data.library import LibrarySource, folder_sources, library_sources
-from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
+from ragistry.evaluation.data.testsets import KINDS, Kind, ask_questions, known_items, make_testset
 from ragistry.text.analysis import query_terms
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
@@ -39,9 +39,15 @@ def source(name: str, text: str, title: str = "", description: str = "") -> Libr
     return LibrarySource(name, title, description, text, [text])
 
 
-def made(*sources: LibrarySource, limit: int | None = None) -> dict[str, str]:
+NAMES = ("description", "title", "heading")
+
+
+def made(
+    *sources: LibrarySource, limit: int | None = None, kinds: tuple[Kind, ...] = NAMES, per_document: int = 3
+) -> dict[str, str]:
     """Query → the source that it must find."""
-    dataset = make_testset("mine", sources, known_items(sources), limit=limit).dataset
+    candidates = known_items(sources, kinds, per_document=per_document)
+    dataset = make_testset("mine", sources, candidates, limit=limit, per_document=per_document).dataset
     return {dataset.queries[query]: next(iter(found)) for query, found in dataset.qrels.items()}
 
 
@@ -56,7 +62,7 @@ def test_titles_headings_and_descriptions_become_queries():
 
 def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
     tea = source("tea.md", TEA, "Brewing green tea", "Leaves turn bitter where they are brewed")
-    testset = make_testset("mine", [tea], known_items([tea]))
+    testset = make_testset("mine", [tea], known_items([tea], NAMES), per_document=3)
     assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
     assert testset.left_out["the document still contains the words of the query"] == 1
     [document] = testset.dataset.corpus
@@ -78,7 +84,7 @@ def test_queries_that_fit_several_sources_are_left_out():
 
 def test_query_in_other_words_than_its_text_is_kept_and_remarked():
     dogs = source("dogs.md", "# Canine obedience\n\nTeach a puppy to sit with small treats.\n", "Canine obedience")
-    testset = make_testset("mine", [dogs], known_items([dogs]))
+    testset = make_testset("mine", [dogs], known_items([dogs], NAMES))
     assert testset.dataset.queries == {"t1": "Canine obedience"}
     assert check_testset(testset.dataset) == []
     [remark] = remarks(testset.dataset)
@@ -94,8 +100,7 @@ def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     assert next(iter(made(*sources))) == "House painting guide", "one of each kind first"
     assert len(made(*sources, limit=2)) == 2
     assert made(*sources, limit=2) == made(*sources, limit=2)
-    testset = make_testset("mine", sources, known_items(sources), per_document=1)
-    assert testset.left_out["more than 1 query for one document"] == 7
+    assert Counter(made(*sources, per_document=1).values()) == {"busy.md": 1, "tea.md": 1}
     with refused(DatasetError):
         make_testset("mine", sources, known_items(sources), per_document=0)
 
@@ -111,7 +116,7 @@ def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
 def test_reasons_are_listed_if_no_query_can_be_made(text, title):
     sources = [source("a.md", text, title)]
     with refused(DatasetError):
-        make_testset("mine", sources, known_items(sources))
+        make_testset("mine", sources, known_items(sources, NAMES), per_document=3)
 
 
 def test_library_and_a_folder_give_the_same_queries(tmp_path):
@@ -131,18 +136,70 @@ def test_library_and_a_folder_give_the_same_queries(tmp_path):
     assert len(made(*ours)) == 3
 
 
-def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_path):
+@pytest.mark.parametrize(("kinds", "count"), [(KINDS, 99), (NAMES, 90), (("sentence",), 80)])
+def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_path, kinds, count):
     sources = folder_sources(data / "docs-hugo")
-    testset = make_testset("hugo", sources, known_items(sources), limit=120)
+    testset = make_testset("hugo", sources, known_items(sources, kinds), limit=200)
     write_beir(testset.dataset, tmp_path)
     dataset = read_beir(tmp_path)
     assert dataset.content_hash() == testset.dataset.content_hash()
-    assert len(dataset.judged) == 120
+    assert len(dataset.judged) >= count
     for query, text in dataset.judged.items():
         [relevant] = dataset.qrels[query]
         assert not contains_words(text, dataset.texts[relevant])
     assert check_testset(dataset) == []
-    assert {known["kind"] for known in dataset.synthetic.values()} == {"title", "heading", "description"}
+    assert {known["kind"] for known in dataset.synthetic.values()} <= {*kinds}
+
+
+FROGS = "Frogs lay their eggs in the shallow water near the reeds."
+POND = f"A pond needs a shore. {FROGS} Wind brings the seeds of the willows in May. Herons stand still."
+LONG = " ".join(f"word{number}" for number in range(24))
+
+
+@pytest.mark.parametrize(
+    ("text", "description", "asked"),
+    [
+        (POND, "What lives at the shore of a pond in spring", {"What lives at the shore of a pond in spring"}),
+        (
+            POND,
+            "",
+            {
+                "Frogs lay their eggs in the shallow water near the reeds.",
+                "Wind brings the seeds of the willows in May.",
+            },
+        ),
+        (POND, "Ponds", {FROGS}),
+        (
+            "Where do the frogs go in winter? Into the mud, says Ann, and stay there.",
+            "",
+            {"Where do the frogs go in winter?"},
+        ),
+        (LONG, "", {" ".join(LONG.split()[8:16])}),
+        ("# Ponds and their inhabitants over the year\n\nOnly this short line.", "", None),
+        (POND.replace("Wind", "```\nrun the quick command in the shell.\n```\n\nWind"), "", None),
+    ],
+)
+def test_a_document_is_asked_for_by_its_description_else_by_a_sentence_that_is_cut_out(text, description, asked):
+    sources = [source("pond.md", text, "", description), source("tea.md", TEA, "", "How to brew tea for many guests")]
+    testset = make_testset("mine", sources, known_items(sources)).dataset
+    found = [testset.queries[query] for query, grades in testset.qrels.items() if "pond.md" in grades]
+    assert len(found) <= 1
+    if asked is not None:
+        assert set(found) <= asked
+        assert found
+    for query in found:
+        assert not query.startswith(("#", "`", "run the quick"))
+        assert query not in testset.texts["pond.md"]
+
+
+def test_the_first_documentation_comment_of_a_program_is_its_description():
+    code = '"""Count the words of a file and print the most frequent ones."""\n\nimport sys\n\nprint(sys.argv)\n'
+    java = "/**\n * Sort the rows of a table by one\n * of its columns.\n */\nclass Sorter { int rows = 3; }\n"
+    found = made(source("words.py", code), source("Sorter.java", java), kinds=KINDS)
+    assert found == {
+        "Count the words of a file and print the most frequent ones.": "words.py",
+        "Sort the rows of a table by one of its columns.": "Sorter.java",
+    }
 
 
 class Scripted:

@@ -280,7 +280,7 @@ def test_job_compares_techniques(client: TestClient) -> None:
     assert accepted.status_code == 202, accepted.text
     job = ended(client, accepted.json(), "comparisons")
     assert job["state"] == "done", job
-    assert job["report"]["conclusion"]
+    assert job["report"]["verdict"]
     report = client.get(f"/v1/comparisons/{job['id']}/report")
     assert set(report.json()["techniques"]) == {"naive", "bm25"}
     for kind, start in (("markdown", "#"), ("html", "<!doctype html>")):

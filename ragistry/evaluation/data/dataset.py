@@ -131,6 +131,16 @@ class Dataset:
             for name, rows in parts.items()
         }
 
+    def evidence(self) -> dict[str, dict[str, str]]:
+        """Return query → relevant document → a short SHA-256 of its text, or of the spans in it that answer."""
+        found: dict[str, dict[str, str]] = {}
+        for query in self.judged:
+            for document in (name for name, grade in self.qrels[query].items() if grade > 0):
+                text, spans = self.texts.get(document, ""), self.spans.get(query, {}).get(document)
+                parts = [text] if spans is None else [text[start:end] for start, end in spans]
+                found.setdefault(query, {})[document] = sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return found
+
 
 def raise_together(name: str, problems: Sequence[str]) -> None:
     """Raise `DatasetError` with all problems, if the list is not empty."""

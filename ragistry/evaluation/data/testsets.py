@@ -1,20 +1,21 @@
 """Make a test set from documents: queries with one right source each.
 
-A query is a text that the author wrote about the source: its title, a heading, or the description in its front matter.
-If the same words were indexed, it would be found too easily. Therefore
+By default each document is asked for by its description, if its author wrote one, else by a sentence from its middle
+that is cut out of its text. `python -m benchmarks.made` measures how often such queries rank techniques as people's
+questions do; titles and headings, which are made if they are named, agree less often. A query must neither be found by
+its own words alone, nor fit several sources. Therefore
 
-- a title or heading that becomes a query is removed from the text in the corpus;
-- a query whose words are still in the text, in their order, is left out, because prose cannot be removed;
-- a query that fits several sources is left out: one with the same words as another, a heading that names a part of a
-  page ("Example: …", "Step 2") or has no rare word, or one with too few meaningful words;
-- at most `PER_DOCUMENT` queries ask for one source, because they are not independent.
+- the text of a query is removed from the document in the corpus, where it stands there;
+- a query whose words are still in the text, in their order, is left out;
+- so is one with the same words as another, a heading that names a part of a page ("Example: …", "Step 2") or has no
+  rare word, and one with too few meaningful words.
 
 A query that shares no word with the remaining text is kept: it needs a search by meaning.
 
 A generator can write questions about chunks as well. A question is kept only if the generator, asked again with the
 chunk, says that the chunk answers it and quotes words that are in the chunk.
 
-All these queries are marked as synthetic, because authors name things better than people who search for them.
+All these queries are marked as synthetic, with the parts that were cut out for them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -34,6 +37,7 @@ from ragistry.evaluation.data.library import LibrarySource, library_sources
 from ragistry.protocols import Generator
 from ragistry.readers.markdown import outline
 from ragistry.text.analysis import analyse, query_terms
+from ragistry.text.boundaries import first_sentence_start
 from ragistry.utils.model_output import parse_answer
 from ragistry.utils.wording import numbered
 
@@ -43,16 +47,47 @@ if TYPE_CHECKING:
 LIBRARY_QUERIES = "queries made from the library"
 """Name of the test set that `library_queries` makes."""
 
-Kind = Literal["description", "title", "heading", "question"]
-KINDS: tuple[Kind, ...] = ("description", "title", "heading")
-"""The kinds that need no model; those most similar to a person's question come first."""
-TELLING: dict[Kind, int] = {"description": 4, "title": 2, "heading": 3, "question": 3}
+Kind = Literal["description", "sentence", "title", "heading", "question"]
+KINDS: tuple[Kind, ...] = ("description", "sentence")
+"""The default kinds: a sentence where a document has no description."""
+NAMED_KINDS: tuple[Kind, ...] = ("title", "heading")
+"""Kinds that need no model either, and are made only if they are named."""
+TELLING: dict[Kind, int] = {"description": 4, "sentence": 4, "title": 2, "heading": 3, "question": 3}
 """Minimum number of words in a query, without stop words."""
 RARE = 0.1
 """Maximum share of the sources that contain the rarest word of a heading; other headings fit too many sources."""
-PER_DOCUMENT = 3
-"""Maximum number of queries for one source."""
+PER_DOCUMENT = 1
+"""Maximum number of queries for one source; those for one source are not independent."""
+SENTENCE_WORDS = (6, 30)
+"""Smallest and largest number of words of a sentence that becomes a query."""
+RESERVE = 2
+"""Sources with a usable candidate, as a multiple of the wanted queries, after which no more are read."""
+TRIED = 5
+"""Number of sentences of a source that are tried for each query."""
 _STRUCTURE = re.compile(r"(?:examples?|methods?|steps?|options?|parts?|notes?|case|appendix|figure|table|\d+)\b", re.I)
+_DOCSTRING = re.compile(r'"""(.+?)"""|/\*\*(.+?)\*/', re.DOTALL)
+_CODE = (
+    ".py",
+    ".pyi",
+    ".js",
+    ".mjs",
+    ".ts",
+    ".tsx",
+    ".java",
+    ".c",
+    ".h",
+    ".cc",
+    ".cpp",
+    ".hpp",
+    ".cs",
+    ".go",
+    ".kt",
+    ".rs",
+    ".php",
+)
+"""Suffixes of sources whose first documentation comment is their description."""
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
+_NO_PROSE = re.compile(r"[#|>]|[-*+]\s|\d{1,3}[.)]\s")
 _MARKUP = re.compile(r"[`*]|\{\{[<%].*?[%>]\}\}|<[^<>]*>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
 COPIED = 6
@@ -92,11 +127,26 @@ class Question(BaseModel):
     question: str = Field(min_length=1)
 
 
-def known_items(sources: Iterable[LibrarySource], kinds: Sequence[Kind] = KINDS) -> Iterator[Candidate]:
-    """Yield every query from titles, headings and descriptions of the sources."""
-    for source in sources:
-        if "description" in kinds and source.description:
-            yield Candidate(_plain(source.description), "description", source.id)
+def known_items(
+    sources: Iterable[LibrarySource], kinds: Sequence[Kind] = KINDS, *, per_document: int = PER_DOCUMENT, seed: int = 0
+) -> Iterator[Candidate]:
+    """Yield candidates of the sources in a random order; those of one source are together, the best first.
+
+    Args:
+        sources: The sources.
+        kinds: The kinds of queries.
+        per_document: Number of queries wanted for each source.
+        seed: Seed of the order, and of the choice of sentences.
+    """
+    for source in random.Random(f"sources/{seed}").sample(found := list(sources), len(found)):
+        if "description" in kinds:
+            yield from _descriptions(source)
+        if "sentence" in kinds and not source.id.endswith(_CODE):  # Sentences of programs agree badly with people.
+            spans = _sentences(source)
+            tried = random.Random(f"{seed}/{source.id}").sample(spans, min(len(spans), TRIED * per_document))
+            yield from (Candidate(_plain(source.text[slice(*span)]), "sentence", source.id, (span,)) for span in tried)
+        if not {"title", "heading"}.intersection(kinds):
+            continue
         headings = [section for section in outline(source.text).sections if section.title]
         named = [section for section in headings if plain_words(section.title) == plain_words(source.title)]
         if "title" in kinds and source.title:
@@ -104,6 +154,45 @@ def known_items(sources: Iterable[LibrarySource], kinds: Sequence[Kind] = KINDS)
         for one in headings if "heading" in kinds else ():
             if one not in named:
                 yield Candidate(_plain(one.title), "heading", source.id, ((one.start, one.body),))
+
+
+def _descriptions(source: LibrarySource) -> Iterator[Candidate]:
+    """Yield the description of a document, or the first documentation comment of a program."""
+    if source.description:
+        yield Candidate(_plain(source.description), "description", source.id)
+    elif source.id.endswith(_CODE) and (found := _DOCSTRING.search(source.text)):
+        said = (found[1] or found[2]).strip(" \n*").partition("\n\n")[0]
+        yield Candidate(_plain(re.sub(r"\n\s*\*", " ", said)), "description", source.id, (found.span(),))
+
+
+def _sentences(source: LibrarySource) -> list[tuple[int, int]]:
+    """Return sentences from the middle of a text; of a single long sentence, the words in its middle.
+
+    Sentences inside a single chunk come before others: without one of them, only one chunk differs from the library.
+    """
+    text, least, most = source.text, *SENTENCE_WORDS
+    ends = [0]
+    while (start := first_sentence_start(text, ends[-1] + 1, len(text))) >= 0:
+        ends.append(start)
+    fences = [found.span() for found in _FENCED.finditer(text)]
+    prose = [
+        (start, start + len(line))
+        for start, end in pairwise([*ends, len(text)])
+        if (line := text[start:end].rstrip())
+        and not _NO_PROSE.match(line)
+        and "\n\n" not in line
+        and not any(low <= start < high for low, high in fences)
+    ]
+    usable = [span for span in prose if least <= len(text[slice(*span)].split()) <= most]
+    if inner := [span for span in usable if span in prose[1:-1]]:
+        whole = [span for span in inner if sum(text[slice(*span)] in chunk for chunk in source.chunks) == 1]
+        return whole or inner
+    if len(prose) > 1 and usable:
+        return usable
+    first, last = max(prose, key=lambda span: span[1] - span[0], default=(0, 0))
+    words = [found.span() for found in re.compile(r"\S+").finditer(text, first, last)]
+    third = min(most, len(words) // 3)
+    return [(words[third][0], words[2 * third - 1][1])] if third >= least else []
 
 
 def ask_questions(
@@ -159,7 +248,7 @@ def _copies(question: str, chunk: str) -> bool:
 
 
 def library_queries(workspace: Workspace, limit: int, *, collection: str | None = None, seed: int = 0) -> Dataset:
-    """Make queries from the titles, headings and descriptions in a library.
+    """Make queries from the descriptions and sentences in a library.
 
     Args:
         workspace: The workspace with the library.
@@ -173,7 +262,7 @@ def library_queries(workspace: Workspace, limit: int, *, collection: str | None 
     sources = library_sources(workspace, collection)
     if not sources:
         raise DatasetError("the library has no sources to make queries from; ingest some first")
-    return make_testset(LIBRARY_QUERIES, sources, known_items(sources), limit=limit, seed=seed).dataset
+    return make_testset(LIBRARY_QUERIES, sources, known_items(sources, seed=seed), limit=limit, seed=seed).dataset
 
 
 def make_testset(
@@ -206,24 +295,24 @@ def make_testset(
         raise DatasetError(f"per_document is {per_document}; it must be 1 or more")
     left_out = Counter(left_out)
     texts = {source.id: source.text for source in sources}
-    kept = []
-    spread = Counter(term for text in texts.values() for term in set(analyse(text)))
+    kept: list[Candidate] = []
+    spread, usable = _Spread(texts), set[str]()
     for candidate in candidates:
-        if reason := _fault(candidate, texts[candidate.source], spread, max(2, int(RARE * len(texts)))):
+        if candidate.source not in usable and limit is not None and len(usable) >= RESERVE * limit:
+            break
+        if reason := _fault(candidate, texts[candidate.source], spread):
             left_out[reason] += 1
         else:
             kept.append(candidate)
+            usable.add(candidate.source)
+    order = {source.id: place for place, source in enumerate(sources)}
+    kept.sort(key=lambda one: order[one.source])
     ambiguous = _ambiguous(kept)
     kept = _without(kept, ambiguous, "another query has the same words", left_out)
+    kept = _without(kept, _surplus(kept, per_document), "", left_out)
     remaining = _cut(texts, kept)
     empty = {at for at, one in enumerate(kept) if not remaining[one.source].strip()}
     kept = _without(kept, empty, "the document has no other text", left_out)
-    kept = _without(
-        kept,
-        _surplus(kept, per_document, seed),
-        f"more than {numbered(per_document, '[query|queries]')} for one document",
-        left_out,
-    )
     if limit is not None and len(kept) > limit:
         drawn = random.Random(seed).sample(range(len(kept)), limit)
         kept = _without(
@@ -243,25 +332,40 @@ def make_testset(
         {query: candidate.text for query, candidate in ids.items()},
         {query: {candidate.source: 1} for query, candidate in ids.items()},
         synthetic={
-            query: {"kind": one.kind, "seed": seed} | ({"model": model} if model and one.kind == "question" else {})
+            query: {"kind": one.kind, "seed": seed}
+            | ({"cuts": one.cuts} if one.cuts else {})
+            | ({"model": model} if model and one.kind == "question" else {})
             for query, one in ids.items()
         },
     )
     return TestSet(dataset, left_out)
 
 
-def _fault(candidate: Candidate, text: str, spread: Mapping[str, int], most: int) -> str:
-    """Return why a query cannot be used; empty if it can.
+class _Spread:
+    """Counts the sources with each term, when it is first asked."""
 
-    ``spread``: term → number of sources; a term with up to ``most`` is rare.
-    """
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def sources(self) -> Counter[str]:
+        return Counter(term for text in self.texts.values() for term in set(analyse(text)))
+
+    def is_common(self, terms: Iterable[str]) -> bool:
+        """Return whether each of the terms is in many sources."""
+        return all(self.sources[term] > max(2, int(RARE * len(self.texts))) for term in terms)
+
+
+def _fault(candidate: Candidate, text: str, spread: _Spread) -> str:
+    """Return why a query cannot be used; empty if it can."""
     terms = query_terms(candidate.text)
     if len(terms) < TELLING[candidate.kind]:
         return "too few meaningful words"
     if contains_words(candidate.text, without(text, candidate.cuts)):
         return "the document still contains the words of the query"
-    common = _STRUCTURE.match(candidate.text) or all(spread[term] > most for term in terms)
-    return "the heading is too common" if candidate.kind == "heading" and common else ""
+    if candidate.kind == "heading" and (_STRUCTURE.match(candidate.text) or spread.is_common(terms)):
+        return "the heading is too common"
+    return ""
 
 
 def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
@@ -272,14 +376,13 @@ def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
     return found
 
 
-def _surplus(candidates: Sequence[Candidate], most: int, seed: int) -> set[int]:
-    """Return the candidates of a source above ``most``; one of each kind is kept first, at random within a kind."""
+def _surplus(candidates: Sequence[Candidate], most: int) -> set[int]:
+    """Return the candidates of a source above ``most``; one of each kind is kept first."""
     by_source: defaultdict[str, list[int]] = defaultdict(list)
     for at, candidate in enumerate(candidates):
         by_source[candidate.source].append(at)
     found: set[int] = set()
-    for source, places in by_source.items():
-        random.Random(f"{seed}/{source}").shuffle(places)
+    for places in by_source.values():
         of_kind: Counter[str] = Counter()
         turns = {}
         for at in places:
@@ -290,7 +393,7 @@ def _surplus(candidates: Sequence[Candidate], most: int, seed: int) -> set[int]:
 
 
 def _without(kept: list[Candidate], dropped: set[int], reason: str, left_out: Counter[str]) -> list[Candidate]:
-    if dropped:
+    if dropped and reason:
         left_out[reason] = len(dropped)
     return [candidate for at, candidate in enumerate(kept) if at not in dropped]
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragistry.evaluation.figures import ALPHA, Pair, p_text
+from ragistry.evaluation.verdict import PLAN_DIFFERENCES, USUAL_DEVIATION, plan, smallest_margin
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
     from ragistry.evaluation.result import Comparison
 
-VERDICTS_SHOWN = 10
-"""Number of pairs with a sentence; the others are in the table of differences."""
 MINUS = "\N{MINUS SIGN}"
 """A minus sign as wide as a plus sign; a hyphen is narrower."""
 PAIRS_EXPLAINED = 6
 """Number of pairs whose queries are explained; JSON has all."""
+SHORT = 12
+"""Maximum length of a baseline's name in a heading."""
 STAGES_SHOWN = 3
 TEXTS = {"measure", "over", "slowest stages", "query", "reason"}
 """Headings of columns with text; all others but the first have figures."""
@@ -77,17 +78,6 @@ def failures(comparison: Comparison) -> list[str]:
     ]
 
 
-def verdicts(comparison: Comparison) -> list[str]:
-    """Return a sentence for each pair on the main measure; of many pairs only some, significant ones first."""
-    pairs = comparison.main_pairs
-    if len(pairs) <= VERDICTS_SHOWN:
-        return comparison.verdicts
-    significant = [pair for pair in pairs if pair.significant]
-    shown = sorted(significant, key=lambda pair: -abs(pair.difference))[:VERDICTS_SHOWN]
-    more = f"{numbered(len(pairs) - len(shown), 'more [pair is|pairs are]')} in the table of differences"
-    return [*(pair.verdict() for pair in shown), f"{more} ({len(significant) - len(shown):,} of them significant)"]
-
-
 def about(comparison: Comparison) -> str:
     """Describe what was compared, when, and by which version."""
     dataset, version = comparison.provenance["dataset"], comparison.provenance["versions"]["ragistry"]
@@ -103,7 +93,7 @@ def origin(comparison: Comparison) -> dict[str, str]:
     """Return the provenance as text: everything needed to reproduce the figures."""
     shown = {}
     for name, value in comparison.provenance.items():
-        if isinstance(value, dict) and name != "techniques":
+        if isinstance(value, dict) and name not in ("techniques", "evidence", "groups"):
             shown[ORIGINS.get(name, name)] = ", ".join(_parts(value))
     return {**shown, "seed": str(comparison.provenance["seed"])}
 
@@ -129,6 +119,7 @@ def tables(comparison: Comparison) -> dict[str, ReportTable]:
     found = {
         "overview": overview(comparison),
         "quality": quality(comparison),
+        "controls": controls(comparison),
         "differences": differences(comparison),
         "kinds": kinds(comparison),
         "selection": selection(comparison),
@@ -141,42 +132,49 @@ def tables(comparison: Comparison) -> dict[str, ReportTable]:
 
 
 def overview(comparison: Comparison) -> ReportTable:
-    """List the techniques, best first, against the baseline or the best one; then the controls."""
-    names, main = comparison.by_quality, comparison.measure
-    others = [measure for measure in comparison.measures if measure != main]
-    reference, kind = (names[0], "best")
-    if comparison.baseline in names:
-        reference, kind = comparison.baseline, "baseline"
-    against: dict[str, Row] = {reference: [kind, ""]}
-    for pair in comparison.main_pairs:
-        if reference in (pair.a, pair.b):
-            other, sign = (pair.b, -1) if pair.a == reference else (pair.a, 1)
-            against[other] = [difference(pair, sign), p_value(pair.p_holm, pair.significant)]
-    for pair in comparison.control_pairs:
-        if pair.a == reference:
-            against[pair.b] = [difference(pair, -1), p_value(pair.p, pair.p < ALPHA)]
+    """List the techniques, best first, against the baseline."""
+    baseline, main = str(comparison.baseline), comparison.measure
+    against: dict[str, Row] = {baseline: ["baseline", ""]}
+    against |= {pair.a: [difference(pair), p_value(pair.p_holm, pair.significant)] for pair in comparison.main_pairs}
     rows: list[Row] = []
-    for name in names:
+    for name in comparison.by_quality:
         result = comparison.techniques[name]
-        lead = against.get(name, [f"same as {kind if result.same_as == reference else 'another'}", ""])
-        means = [f"{result.measures[measure].mean:.3f}" for measure in (main, *others)]
-        used = [f"{result.latency_ms.p50:.1f}", f"{result.returned_tokens:,.0f}"] if result.timed else ["", ""]
-        cpu = f"{result.cpu_ms.p50:.1f}" if result.timed else ""
-        rows.append([name, means[0], *lead, cpu, *means[1:], *used])
-    for control, values in comparison.controls.items():
-        means = [f"{values[measure]:.3f}" for measure in (main, *others)]
-        lead = against.get(f"{control} (control)", ["", ""])
-        rows.append([f"control: {control.removesuffix('_only')}", means[0], *lead, "", *means[1:], "", ""])
+        lead = against.get(name, [f"as {result.same_as}", ""])
+        rows.append(
+            [name, f"{result.measures[main].mean:.3f}", *lead, f"{result.latency_ms.p50:.1f}" if result.timed else ""]
+        )
     note = (
-        f"Means over {numbered(comparison.queries, '[query|queries]')}; * marks significance after Holm's correction. "
-        "CPU ms and p50 ms: median processor time and median wall time of a search for the technique's own number of "
-        "results. Tokens out: mean number of tokens in these results."
+        f"Means over {numbered(comparison.queries, '[query|queries]')}, with 95 % intervals of the differences. * "
+        "marks significance after Holm's correction; ms: median time of a search."
     )
-    if comparison.controls:
-        note += " Controls rank without reading the text; their p-values are not corrected."
-    columns = ["technique", main, f"vs {kind} [95 %]", "p (Holm)", "CPU ms", *others, "p50 ms", "tokens out"]
-    faint = frozenset(range(len(names), len(rows)))
-    return ReportTable("Techniques", columns, rows, note, _winner(comparison), faint)
+    columns = ["technique", main, f"vs {baseline if len(baseline) <= SHORT else 'baseline'} [95 %]", "p (Holm)", "ms"]
+    return ReportTable("Techniques", columns, rows, note, _chosen(comparison))
+
+
+def plan_table(comparison: Comparison | None) -> ReportTable:
+    """List how many questions show a difference, for usual deviations or for the pairs of a comparison."""
+    rows: list[Row] = [[label, *(f"{count:,}" for count in counts)] for label, counts in plan(comparison)]
+    note = (
+        "Each number is enough in four of five cases, if there is such a difference. As many keep the baseline with a "
+        "margin of that size, if there is no difference. The deviation is that of the differences between two "
+        f"techniques on single questions; {USUAL_DEVIATION} is usual. Questions about one document count less."
+    )
+    columns = ["", *(f"{difference:.2f}" for difference in PLAN_DIFFERENCES)]
+    return ReportTable("Questions that show a difference of", columns, rows, note)
+
+
+def controls(comparison: Comparison) -> ReportTable:
+    """List the rankings that do not read the texts, and the best technique against each."""
+    best = next(iter(comparison.by_quality), None)
+    pairs = {pair.b.removesuffix(" (control)"): pair for pair in comparison.control_pairs if pair.a == best}
+    rows: list[Row] = []
+    for name, values in comparison.controls.items():
+        row: Row = [name.removesuffix("_only"), *(f"{values[measure]:.3f}" for measure in comparison.measures)]
+        pair = pairs.get(name)
+        row += ["", ""] if pair is None else [difference(pair, -1), p_value(pair.p, pair.p < ALPHA)]
+        rows.append(row)
+    note = "Controls rank by file names, by titles and by chance, without reading the texts. p is not corrected."
+    return ReportTable("Controls", ["control", *comparison.measures, f"vs {best} [95 %]", "p"], rows, note)
 
 
 def quality(comparison: Comparison) -> ReportTable:
@@ -186,7 +184,7 @@ def quality(comparison: Comparison) -> ReportTable:
         means = [comparison.techniques[name].measures[measure] for measure in comparison.measures]
         rows.append([name, *(Interval(one.mean, one.low, one.high, ".3f") for one in means)])
     note = f"Mean over {numbered(comparison.queries, '[query|queries]')} [95 % interval]."
-    return ReportTable("Quality", ["technique", *comparison.measures], rows, note, _winner(comparison))
+    return ReportTable("Quality", ["technique", *comparison.measures], rows, note, _chosen(comparison))
 
 
 def differences(comparison: Comparison) -> ReportTable:
@@ -198,7 +196,7 @@ def differences(comparison: Comparison) -> ReportTable:
         effect = "" if pair.effect_size is None else signed(pair.effect_size, 2)
         detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}" if pair.detectable <= 1 else "> 1"
         tested = [p_value(pair.p_holm, pair.significant), counts, family, p_value(pair.p), effect, detectable]
-        rows.append([pair_name(comparison, pair), pair.measure, difference(pair), *tested])
+        rows.append([pair.a, pair.measure, difference(pair), *tested])
     statistics = comparison.provenance["statistics"]
     note = (
         f"{statistics['test'].capitalize()}, with Holm's correction over {statistics['family']}; * marks significant "
@@ -208,9 +206,13 @@ def differences(comparison: Comparison) -> ReportTable:
     )
     if statistics["groups"] < comparison.queries:
         note += f" Queries of one group are not independent: they count as {statistics['groups']:,} groups."
-    first = f"against {comparison.baseline}" if comparison.baseline else "pair"
+    if main := comparison.main_pairs:
+        note += (
+            f" The smallest margin that would have kept {comparison.baseline} is {smallest_margin(main):.3f} in "
+            f"{comparison.measure}; it was {comparison.margin:g}."
+        )
     tests = ["p (Holm)", "won / tied / lost", "all pairs", "p", "effect size", "detectable"]
-    columns = [first, "measure", "difference", *tests]
+    columns = [f"against {comparison.baseline}", "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
     return ReportTable("Differences", columns, rows, note, strong)
 
@@ -242,13 +244,13 @@ def selection(comparison: Comparison) -> ReportTable:
 
 def cost(comparison: Comparison) -> ReportTable:
     """List CPU and wall time, model calls and tokens per query."""
-    slower = {pair.a: pair for pair in comparison.cpu_pairs}
+    costs = {pair.a: pair for pair in comparison.cost_pairs}
     rows: list[Row] = []
     for name in comparison.by_quality:
-        result, pair = comparison.techniques[name], slower.get(name)
+        result, pair = comparison.techniques[name], costs.get(name)
         if not result.timed:
             continue
-        more: str | Interval = "fastest" if slower else ""
+        more: str | Interval = "baseline" if costs and name == comparison.baseline else ""
         if pair is not None:
             more = signed(pair.difference, 1)
             if pair.low is not None and pair.high is not None:
@@ -257,16 +259,17 @@ def cost(comparison: Comparison) -> ReportTable:
         used = [f"{result.calls / comparison.queries:.1f}", f"{result.tokens / comparison.queries:,.0f}"]
         stages = sorted(result.stages.items(), key=lambda stage: -stage[1])[:STAGES_SHOWN]
         slowest = ", ".join(f"{stage} {ms:.1f}" for stage, ms in stages)
-        rows.append([name, cpu, more, clock, *used, f"{result.returned_tokens:,.0f}", slowest])
+        rows.append([name, clock, more, cpu, *used, f"{result.returned_tokens:,.0f}", slowest])
     asking = comparison.provenance["asking"]
     note = (
         "Milliseconds of a search for the technique's own number of results, after "
         f"{asking['warm_up_queries']} warm-up queries; the ranking of {asking['depth']} documents is not timed. "
-        "CPU: processor time of all threads; vs fastest: mean difference with its 95 % interval. The vector of a "
-        "query is computed once; its time is charged to each technique that asks for it. Tokens in: read by models. "
-        "Tokens out: in the results. Slowest stages: mean milliseconds of each stage without the stages inside it."
+        "ms vs baseline: mean difference, with the 95 % interval for all techniques together. CPU: processor time of "
+        "all threads. The vector of a query is computed once; its time is charged to each technique that asks for it. "
+        "Tokens in: read by models. Tokens out: in the results. Slowest stages: mean milliseconds of each stage "
+        "without the stages inside it."
     )
-    times = ["CPU ms p50 / p95", "CPU ms vs fastest", "wall ms p50 / p95"]
+    times = ["ms p50 / p95", "ms vs baseline", "CPU ms p50 / p95"]
     columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]
     return ReportTable("Cost of a query", columns, rows, note)
 
@@ -321,11 +324,6 @@ def explained(comparison: Comparison) -> ReportTable:
     return ReportTable("Queries with the largest differences", ["pair", "query", "difference", "reason"], rows)
 
 
-def pair_name(comparison: Comparison, pair: Pair) -> str:
-    """Return both names with a minus between them, or a alone if every pair is one against the baseline."""
-    return pair.a if comparison.baseline else f"{pair.a} {MINUS} {pair.b}"
-
-
 def difference(pair: Pair, sign: int = 1) -> Interval:
     """Return the difference and its interval; with the ``sign`` -1, of b minus a."""
     low, high = sorted((sign * pair.low, sign * pair.high))
@@ -343,5 +341,7 @@ def p_value(value: float, significant: bool | None = None) -> str:
     return p_text(value).removeprefix("p ").removeprefix("= ") + star
 
 
-def _winner(comparison: Comparison) -> frozenset[int]:
-    return frozenset(row for row, name in enumerate(comparison.by_quality) if name == comparison.winner)
+def _chosen(comparison: Comparison) -> frozenset[int]:
+    """Return the row of the technique to use or to keep."""
+    technique = comparison.verdict.technique
+    return frozenset(row for row, name in enumerate(comparison.by_quality) if name == technique)

@@ -26,7 +26,6 @@ from ragistry.evaluation.report.content import (
     origin,
     signed,
     tables,
-    verdicts,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def page(comparison: Comparison) -> str:
         comparison=comparison,
         tables=tables(comparison),
         about=about(comparison),
-        verdicts=verdicts(comparison),
         failures=failures(comparison),
         origin=origin(comparison),
         style=Markup((HERE / "report.css").read_text(encoding="utf-8")),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.report.content import ReportTable, about, failures, origin, tables, verdicts
+from ragistry.evaluation.report.content import ReportTable, about, failures, origin, tables
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -13,25 +13,24 @@ if TYPE_CHECKING:
 
     from ragistry.evaluation.result import Comparison
 
-ROWS = 12
-"""Number of pairs shown besides those of the overview; the other reports show all."""
 NAME = 24
 """Width above which a name is wrapped, so that fewer columns are left out."""
-PAIR_COLUMNS = 5
-"""Number of columns of the table of differences that a terminal shows."""
+IN_DETAIL = ("differences", "cost", "controls", "kinds", "selection", "relevant")
+"""Tables that a terminal shows only on demand."""
 GAP = 2
 """Spaces between two columns."""
 ELSEWHERE = "see --html, --markdown or --json"
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_[]<>#"} | {"\n": " ", "\r": " "})
 
 
-def print_report(comparison: Comparison, out: Console, *, wrap: bool = True) -> None:
-    """Print the verdict, the warnings and the most important tables.
+def print_report(comparison: Comparison, out: Console, *, wrap: bool = True, details: bool = False) -> None:
+    """Print the verdict, the table of techniques and the most serious warning.
 
     Args:
         comparison: The comparison.
         out: A console that does not interpret markup.
         wrap: Wrap sentences at the width of the console; otherwise each is one line, for programs.
+        details: Print the other tables, warnings and notes too.
     """
 
     def say(line: str, style: str, mark: str = "") -> None:
@@ -44,42 +43,32 @@ def print_report(comparison: Comparison, out: Console, *, wrap: bool = True) -> 
         hanging.add_row(mark, line, style=style)
         out.print(hanging)
 
-    say(comparison.conclusion(), "bold")
-    for warning in comparison.warnings:
-        say(warning, "yellow", "!")
+    made = tables(comparison)
+    say(str(comparison.verdict), "bold")
     for failure in failures(comparison):
         say(failure, "bold red", "x")
-    for table in _shown(comparison):
+    for name in ("overview", *(IN_DETAIL if details else ())):
+        if name not in made:
+            continue
         out.print()
-        hidden = _print_table(table, out)
-        for note in filter(None, (table.note, hidden)):
-            say(note, "dim")
-    if comparison.notes or comparison.problems:
+        print_table(made[name], out, wrap=wrap)
+        if name == "overview":
+            out.print()
+            for warning in comparison.warnings if details else comparison.warnings[:1]:
+                say(warning, "yellow", "!")
+    notes = [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)]
+    if details:
         out.print()
-    for note in (*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)):
-        say(note, "dim", "-")
+        for note in notes:
+            say(note, "dim", "-")
+    elif made:
+        more = len(comparison.warnings[1:]) + len(notes)
+        also = f"{numbered(more, '[remark|remarks]')} and the other tables" if more else "The other tables"
+        say(f"{also}: --details, --html FILE.", "dim")
 
 
-def _shown(comparison: Comparison) -> Iterator[ReportTable]:
-    made = tables(comparison)
-    if not made:
-        return
-    yield made["overview"]
-    best = comparison.by_quality[0]
-    others = [pair for pair in comparison.main_pairs if best not in (pair.a, pair.b)]
-    if comparison.baseline is None and others:
-        whole = made["differences"]
-        cells = zip(whole.rows, comparison.pairs, strict=True)
-        rows = [row[:PAIR_COLUMNS] for row, pair in cells if pair in others]
-        note = f"{numbered(len(rows) - ROWS, 'more [pair|pairs]')}: {ELSEWHERE}." if len(rows) > ROWS else ""
-        yield ReportTable("Other pairs", whole.columns[:PAIR_COLUMNS], rows[:ROWS], note)
-    for name in ("kinds", "selection"):
-        if name in made:
-            yield made[name]
-
-
-def _print_table(table: ReportTable, out: Console) -> str:
-    """Print as many columns as fit, and return a sentence that names the others."""
+def print_table(table: ReportTable, out: Console, *, wrap: bool = True) -> None:
+    """Print as many columns as fit, then the note and the names of the other columns; see `print_report` for wrap."""
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table as Drawn
@@ -101,17 +90,22 @@ def _print_table(table: ReportTable, out: Console) -> str:
         style = "bold" if place in table.strong else "dim" if place in table.faint else ""
         drawn.add_row(*row[:kept], style=style)
     out.print(drawn)
-    return f"Not shown: {', '.join(table.columns[kept:])}; {ELSEWHERE}." if kept < len(widths) else ""
+    hidden = f"Not shown: {', '.join(table.columns[kept:])}; {ELSEWHERE}." if kept < len(widths) else ""
+    for note in filter(None, (table.note, hidden)):
+        out.print(note, style="dim", soft_wrap=not wrap)
 
 
 def markdown(comparison: Comparison) -> str:
     """Return the report as Markdown, with the most different queries but without their rankings."""
-    lines = [f"# Retrieval techniques on {_plain(comparison.name)}", "", f"**{_plain(comparison.conclusion())}**"]
-    lines += _listed("", verdicts(comparison))
-    lines += _listed("Warnings", comparison.warnings)
+    made = tables(comparison)
+    lines = [f"# Retrieval techniques on {_plain(comparison.name)}", "", f"**{_plain(str(comparison.verdict))}**"]
     lines += _listed("Failed techniques", failures(comparison))
+    if first := made.pop("overview", None):
+        lines += ["", *_table(first), "", _plain(first.note)]
+    lines += _listed("", comparison.warnings[:1])
     lines += ["", f"{_plain(about(comparison))}."]
-    for table in tables(comparison).values():
+    lines += _listed("More warnings", comparison.warnings[1:])
+    for table in made.values():
         lines += ["", f"## {_plain(table.title)}", "", *_table(table), "", _plain(table.note)]
     lines += _listed("Notes", [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)])
     lines += _listed("Provenance", [f"{name}: {text}" for name, text in origin(comparison).items()])

@@ -74,11 +74,12 @@ class Contenders:
 
 
 class Built(NamedTuple):
-    """The systems in order; failures with their reasons; the embedder, None if nothing embeds."""
+    """The systems in order; failures with their reasons; the embedder and the default technique, if there are any."""
 
     systems: list[System]
     errors: dict[str, Exception]
     embedder: RecordedEmbedder | None
+    default: str | None
 
 
 class Entries(NamedTuple):
@@ -105,16 +106,16 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
     variants, objects, n_results = contenders.variants, contenders.objects, 0
     searchable: Searchable = {}
     wants: dict[str, set[Want]] = {}
-    embedder = None
+    embedder = default = None
     if not all(is_ready(objects[one.technique]) for one in variants):
         workspace = contenders.workspace
         if not isinstance(workspace, Workspace):
             workspace = stack.enter_context(open_workspace(workspace or "."))
         entries = read_contenders(contenders, workspace)
         variants, objects, _, wants = entries
-        n_results = workspace.settings.n_results
+        n_results, default = workspace.settings.n_results, workspace.registry.default
         searchable, embedder = _open_indexes(stack, contenders, entries, workspace, progress)
-    built = Built([], {}, embedder)
+    built = Built([], {}, embedder, default)
     for one in variants:
         try:
             if is_ready(objects[one.technique]):

@@ -8,7 +8,7 @@ headings.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.chunking.breadcrumb import KEY as BREADCRUMB
@@ -17,8 +17,8 @@ from ragistry.chunking.joined import Span, joined_text, spans
 from ragistry.chunking.places import KEYS
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.data.library import LibrarySource, sources_in
-from ragistry.evaluation.data.testsets import known_items, without
+from ragistry.evaluation.data.library import sources_in
+from ragistry.evaluation.data.testsets import without
 from ragistry.protocols import LibraryStore
 from ragistry.types import Chunk, Document
 
@@ -44,35 +44,29 @@ def library_chunks(dataset: Dataset, store: LibraryStore) -> dict[str, list[Chun
     """
     if not dataset.synthetic:
         return {}
-    texts, queries = {one.id: one.text for one in dataset.corpus if not one.title}, _queries_of(dataset)
+    texts = {one.id: one.text for one in dataset.corpus if not one.title}
+    queries, cut_out = _queries_of(dataset)
     found = {}
     for name, chunks in sources_in(store):
         if name not in texts:
             continue
-        whole, own = joined_text(chunks), queries[name]
-        cuts = _cuts(name, whole, chunks[0].metadata, own)
+        whole, own, cuts = joined_text(chunks), queries[name], sorted(cut_out[name])
         known = spans(chunks)
         if without(whole, cuts) == texts[name] and (known or not cuts):
             found[name] = _chunks(chunks, known or [], cuts, own)
     return found
 
 
-def _queries_of(dataset: Dataset) -> defaultdict[str, list[str]]:
-    """Return the queries that were made from each document."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+def _queries_of(dataset: Dataset) -> tuple[defaultdict[str, list[str]], defaultdict[str, set[Span]]]:
+    """Return the queries that were made from each document, and the parts that were cut out for them."""
+    queries: defaultdict[str, list[str]] = defaultdict(list)
+    cuts: defaultdict[str, set[Span]] = defaultdict(set)
     for query in dataset.synthetic.keys() & dataset.judged.keys():
         for document, grade in dataset.qrels[query].items():
             if grade > 0:
-                found[document].append(dataset.queries[query])
-    return found
-
-
-def _cuts(name: str, text: str, metadata: Mapping[str, Any], queries: Iterable[str]) -> list[Span]:
-    """Return the titles and headings that are queries, where they are in the text, in their order."""
-    if not queries:
-        return []
-    source = LibrarySource(name, str(metadata.get("title", "")), "", text, [])
-    return sorted({cut for one in known_items([source]) if one.text in queries for cut in one.cuts})
+                queries[document].append(dataset.queries[query])
+                cuts[document].update((start, end) for start, end in dataset.synthetic[query].get("cuts", ()))
+    return queries, cuts
 
 
 def _chunks(chunks: Sequence[Document], known: Sequence[Span], cuts: Sequence[Span], queries: list[str]) -> list[Chunk]:

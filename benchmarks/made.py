@@ -1,0 +1,116 @@
+"""How often do made questions rank techniques as people's questions do? ``python -m benchmarks.made [--quick]``.
+
+Ten techniques are compared on test sets with people's questions. The pairs whose difference is significant there, after
+Holm's correction over all pairs, are compared with the differences on 200 questions that `ragistry testset make` makes
+of the same documents: pairs with the same sign, and pairs that are significant the other way round. Titles are shown
+beside the default kinds. The recipe was chosen on other sets than scifact, npl, hotpotqa, miracl-yo and xquad.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.quality import DATA
+from ragistry import open_workspace
+from ragistry.evaluation import Dataset, compare, read_beir
+from ragistry.evaluation.data.library import LibrarySource
+from ragistry.evaluation.data.testsets import Candidate, known_items, make_testset
+from ragistry.evaluation.figures import Pair
+from ragistry.evaluation.summary import pairs_of
+
+SETS = ("xquad-en", "cranfield", "cisi", "cacm", "scifact", "npl", "hotpotqa-pooled500", "miracl-yo")
+QUICK = ("xquad-en", "cranfield")
+UNSEEN = ("scifact", "npl", "hotpotqa-pooled500", "miracl-yo", "xquad-en")
+"""Sets that the recipe was not chosen on."""
+LARGE = 20_000
+"""Number of documents above which `graph`, which joins all of them, is left out."""
+TECHNIQUES: dict[str, Any] = {
+    **dict.fromkeys(("naive", "bm25", "hybrid", "rm3", "rocchio", "mmr", "graph", "adaptive", "distinct")),
+    "hybrid by rrf": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"},
+}
+COUNT = 200
+ASKED = 400
+"""Maximum number of people's questions of a set."""
+MEASURE = "nDCG@10"
+CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ragistry")) / "made"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument("--cache", type=Path, default=CACHE, help=f"where vectors are kept [{CACHE}]")
+    parser.add_argument("sets", nargs="*", help=f"of {', '.join(SETS)}; all by default")
+    options = parser.parse_args()
+    totals: dict[str, list[int]] = {}
+    print("| test set | questions | made | decided pairs | same sign | opposite and significant |")
+    print("|---|---|--:|--:|--:|--:|")
+    for name in options.sets or (QUICK if options.quick else SETS):
+        if not (DATA / name).is_dir():
+            print(f"skipped: {name} is not in {DATA}", file=sys.stderr)
+            continue
+        people = read_beir(DATA / name)
+        asked = dict(list(people.judged.items())[:ASKED])
+        people = replace(people, queries=asked, qrels={query: people.qrels[query] for query in asked})
+        decided = [pair for pair in tested(people, options.cache) if pair.significant]
+        for kind, dataset in (("sentences", with_sentences(people)), ("titles", with_titles(people))):
+            if dataset is None:
+                print(f"| {name} | {kind} | 0 | {len(decided)} | | |", flush=True)
+                continue
+            found = {(pair.a, pair.b): pair for pair in tested(dataset, options.cache)}
+            same = sum(found[one.a, one.b].difference * one.difference > 0 for one in decided)
+            opposite = sum(
+                found[one.a, one.b].significant and found[one.a, one.b].difference * one.difference < 0
+                for one in decided
+            )
+            print(f"| {name} | {kind} | {len(dataset.queries)} | {len(decided)} | {same} | {opposite} |", flush=True)
+            for part in ("all", *(("unseen",) if name in UNSEEN else ())):
+                total = totals.setdefault(f"{kind}, {part} sets", [0, 0, 0])
+                for place, count in enumerate((len(decided), same, opposite)):
+                    total[place] += count
+    for kind, (pairs, same, opposite) in totals.items():
+        print(f"| **{kind}** | | | {pairs} | {same} ({same / max(1, pairs):.1%}) | {opposite} |")
+
+
+def tested(dataset: Dataset, cache: Path) -> list[Pair]:
+    """Test each pair of techniques, with Holm's correction over all pairs."""
+    techniques = {
+        name: one for name, one in TECHNIQUES.items() if name != "graph" or len(dataset.corpus) <= LARGE
+    }  # fmt: skip
+    with TemporaryDirectory() as folder, open_workspace(folder) as workspace:
+        result = compare(
+            techniques, dataset, MEASURE, workspace=workspace, cache=cache, depth=10, chunk_size="document",
+            timing_repeats=0, progress=False,
+        )  # fmt: skip
+    for name, failed in result.failures.items():
+        print(f"{dataset.name}: {name} failed: {failed.error}", file=sys.stderr)
+    values = {name: one.per_query[MEASURE] for name, one in result.techniques.items()}
+    queries = sorted(next(iter(values.values())))
+    groups = [dataset.groups.get(query, query) for query in queries]
+    return pairs_of(list(combinations(values, 2)), MEASURE, values, groups)
+
+
+def with_sentences(people: Dataset) -> Dataset | None:
+    """Return the test set with the default kinds of made questions."""
+    sources = [LibrarySource(one.id, "", "", one.whole, [one.whole]) for one in people.corpus]
+    return make_testset(people.name, sources, known_items(sources), limit=COUNT).dataset
+
+
+def with_titles(people: Dataset) -> Dataset | None:
+    """Return the test set with titles as questions, which are cut out of the texts; None if it has no titles."""
+    sources = [LibrarySource(one.id, "", "", one.whole, [one.whole]) for one in people.corpus]
+    titled = [one for one in people.corpus if one.title]
+    if not titled:
+        return None
+    candidates = [Candidate(one.title, "title", one.id, ((0, len(one.title)),)) for one in titled]
+    return make_testset(people.name, sources, candidates, limit=COUNT).dataset
+
+
+if __name__ == "__main__":
+    main()
