@@ -150,7 +150,7 @@ def compare(
         "machine": {
             "system": platform.platform(),
             "processors": os.cpu_count(),
-            "runtime": getattr(getattr(built.embedder, "live", None), "runtime", ""),
+            "runtime": getattr(getattr(asking.embedder, "live", None), "runtime", ""),
             "load": load,
             "peak_memory_bytes": peak_memory(),
         },
