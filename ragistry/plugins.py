@@ -54,11 +54,22 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "sentence_window": "ragistry.techniques.sentence_window:SentenceWindowTechnique",
         "step_back": "ragistry.techniques.step_back:StepBackTechnique",
     },
+    "ragistry.embedders": {
+        "all-MiniLM-L6-v2": "ragistry.models.minilm:MiniLMEmbedder",
+        "folder": "ragistry.models.folder:FolderEmbedder",
+        "minilm": "ragistry.models.minilm:MiniLMEmbedder",
+        "multilingual": "ragistry.models.multilingual:MultilingualEmbedder",
+        "ollama": "ragistry.ollama.embedder:OllamaEmbedder",
+        "openai": "ragistry.models.openai:OpenAICompatibleEmbedder",
+        "tei": "ragistry.models.openai:OpenAICompatibleEmbedder",
+    },
+    "ragistry.encoders": {"folder": "ragistry.models.folder:FolderEncoder"},
     "ragistry.generators": {
         "ollama": "ragistry.ollama.generator:OllamaGenerator",
         "openai": "ragistry.models.openai:OpenAIGenerator",
     },
     "ragistry.rerankers": {
+        "folder": "ragistry.models.folder:FolderReranker",
         "maxsim": "ragistry.models.maxsim:MaxSimReranker",
         "openai": "ragistry.models.openai:OpenAIReranker",
         "tei": "ragistry.models.tei:TEIReranker",

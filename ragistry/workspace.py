@@ -256,7 +256,7 @@ class Workspace(WorkspaceMethods):
             return choose_embedder(
                 settings.embed_model, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
                 ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
-                runtime=settings.runtime, lasting=self.exclusive,
+                runtime=settings.runtime, lasting=self.exclusive, output=settings.embed_output,
             )  # fmt: skip
         except ConfigError as error:
             address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
@@ -373,7 +373,18 @@ class _Resources(Mapping[str, Any]):
     names of models are not checked. ``own``: parts that differ from those of the workspace; None: no such part.
     """
 
-    names = ("store", "embedder", "library", "targets", "folder", "generators", "rerankers", "generator", "reranker")
+    names = (
+        "store",
+        "embedder",
+        "library",
+        "targets",
+        "folder",
+        "generators",
+        "rerankers",
+        "encoders",
+        "generator",
+        "reranker",
+    )
 
     def __init__(self) -> None:
         self.models: Models | None = None
@@ -384,7 +395,7 @@ class _Resources(Mapping[str, Any]):
         part: Any = None
         if name in self.own:
             part = self.own[name]
-        elif name in ("generators", "rerankers"):
+        elif name in ("generators", "rerankers", "encoders"):
             part = None if self.models is None else getattr(self.models, name)
         elif name in ("generator", "reranker"):
             by_name = None if self.models is None else getattr(self.models, f"{name}s")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 CHROMIUM = "without Chromium (apt-get install chromium)"
 TESSERACT = "without tesseract (apt-get install tesseract-ocr)"
 OPENVINO = "without OpenVINO (pip install '.[openvino]')"
+PARTS = "without the models of tests/parts.txt (make parts)"
 DATA = "without the corpora (set RAGISTRY_DATA to their folder)"
 OTHERS = "that do not apply to this system (pytest -rs lists them)"
 """Reasons of skipped tests. The line counts reasons that begin with "without" one by one, and the others together."""

@@ -15,7 +15,7 @@ from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, sendable
 from ragistry.config.yaml_file import Lookup, YamlFile, fill_in, read_yaml
 
 MODELS_FILE = "models.yaml"
-KINDS = ("generators", "rerankers")
+KINDS = ("generators", "rerankers", "encoders")
 SECRET_LENGTH = 4
 """Minimum length in characters of values hidden in messages; shorter ones are not keys, and occur in words."""
 
@@ -37,7 +37,10 @@ class ModelsFile(BaseModel):
         default=None, description="language models by name: `use` is ollama, openai, or module:Class"
     )
     rerankers: dict[str, ModelSection] | None = Field(
-        default=None, description="cross-encoders by name: `use` is tei, openai, or module:Class"
+        default=None, description="cross-encoders by name: `use` is folder, tei, openai, maxsim, or module:Class"
+    )
+    encoders: dict[str, ModelSection] | None = Field(
+        default=None, description="sparse encoders of learned_sparse by name: `use` is folder or module:Class"
     )
 
 

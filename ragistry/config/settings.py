@@ -146,12 +146,16 @@ class Settings(Strict):
     )
     data_dir: str = _setting(".ragistry", "folder of all stored data")
     embed_model: str = _document(
-        "minilm", "minilm, multilingual, a model of Ollama, tei, openai:MODEL, or module:Class"
+        "minilm",
+        "minilm, multilingual, folder:PATH, a model of Ollama, tei, openai:MODEL, or module:Class",
     )
     embed_url: str | None = _document(
         None, "address of a TEI or OpenAI-compatible server", also="DOCPROC_TEI_EMBEDDINGS_URL"
     )
     embed_api_key: Key | None = _setting(None, "API key, sent to that server as `Authorization: Bearer`")
+    embed_output: str | None = _document(
+        None, "output with the vectors, for a model from a folder where it is not clear"
+    )
     embed_timeout: Seconds = _setting(
         300, "seconds for the first request to the server of `embed_model`, which may load the model",
         "documents.timeout",

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, cast
 
 from ragistry.errors import ConfigError, IncompleteAnswerError, ModelError
-from ragistry.protocols import Embedder, Generator, Reranker
+from ragistry.protocols import Embedder, Generator, Reranker, SparseEncoder
 from ragistry.trace import at_least_one_call
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.wording import numbered
@@ -69,7 +69,14 @@ def as_embedder(model: Any) -> Embedder:
     return cast("Embedder", model) if _counts(model) else CountedEmbedder(model)
 
 
-ADAPTERS = {"embedder": as_embedder, "generator": as_generator, "reranker": as_reranker}
+def as_encoder(model: Any) -> SparseEncoder:
+    """Return a sparse encoder unchanged. Raises `ConfigError` if it has no ``encode`` or no ``fingerprint``."""
+    if not callable(getattr(model, "encode", None)) or not hasattr(type(model), "fingerprint"):
+        raise ConfigError(f"{name_of(model)} is not an encoder; it needs encode(texts, *, role) and fingerprint")
+    return cast("SparseEncoder", model)
+
+
+ADAPTERS = {"embedder": as_embedder, "encoder": as_encoder, "generator": as_generator, "reranker": as_reranker}
 
 
 def name_of(model: Any) -> str:

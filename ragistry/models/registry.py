@@ -1,10 +1,15 @@
-"""Build models by name: the embedder of ``embed_model``, and the generators and rerankers of models.yaml.
+"""Build models by name: the embedder of ``embed_model``, and the models of models.yaml.
 
-``use`` in models.yaml is a built-in name, an entry point of the groups ``ragistry.generators`` and
-``ragistry.rerankers``, ``module:Class`` or ``module:function``. The class follows the protocol `Generator` or
-`Reranker`; a function takes a prompt, or a query and texts. The other keys of an entry are arguments of the constructor
-or function, checked when the file is loaded (`config.arguments`). Both may also take these values of the workspace:
-``ollama_host``; ``token_file``, the file of token vectors (None without one); and ``model_runtime``.
+``use`` in models.yaml is a built-in name, an entry point of the groups ``ragistry.generators``, ``ragistry.rerankers``
+and ``ragistry.encoders``, ``module:Class`` or ``module:function``. The class follows the protocol `Generator`,
+`Reranker` or `SparseEncoder`; a function takes a prompt, or a query and texts. The other keys of an entry are arguments
+of the constructor or function, checked when the file is loaded (`config.arguments`). All may also take these values of
+the workspace: ``ollama_host``; ``token_file``, the file of token vectors (None without one); ``model_runtime``; and
+``workspace_folder``.
+
+``embed_model`` is ``NAME`` or ``NAME:REST``: a line of the table ``ragistry.embedders`` of `plugins.BUILT_IN`, or an
+entry point of that group. REST is the argument ``model``. The class also gets those values of `choose_embedder` that it
+has parameters for.
 """
 
 from __future__ import annotations
@@ -26,35 +31,59 @@ from ragistry.models.adapt import ADAPTERS, as_embedder
 from ragistry.models.known import KNOWN_MODELS, known_model
 from ragistry.models.queries import QueryEmbedder
 from ragistry.models.runtimes import Runtime
-from ragistry.plugins import find_part, modules_of, resolve_object
-from ragistry.protocols import Embedder, Generator, Reranker
+from ragistry.plugins import BUILT_IN, find_part, modules_of, offers, resolve_object
+from ragistry.protocols import Embedder, Generator, Reranker, SparseEncoder
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.models.token_file import TokenFile
 
-MINILM = ("minilm", "all-MiniLM-L6-v2")
-MULTILINGUAL = "multilingual"
-SERVERS = ("tei", "openai")
-GROUPS = {"generators": "ragistry.generators", "rerankers": "ragistry.rerankers"}
-FIRST = {"generators": 1, "rerankers": 2}
+EMBEDDERS = "ragistry.embedders"
+GROUPS = {
+    "generators": "ragistry.generators",
+    "rerankers": "ragistry.rerankers",
+    "encoders": "ragistry.encoders",
+}
+FIRST = {"generators": 1, "rerankers": 2, "encoders": 1}
 """Number of arguments of a function that come with each call."""
-METHODS = {"generators": "generate(prompt, *, schema=None)", "rerankers": "rerank(query, texts)"}
+METHODS = {
+    "generators": "generate(prompt, *, schema=None)",
+    "rerankers": "rerank(query, texts)",
+    "encoders": "encode(texts, *, role)",
+}
 
-Model = TypeVar("Model", Generator, Reranker)
+Model = TypeVar("Model", Generator, Reranker, SparseEncoder)
+
+
+def provider_of(name: str) -> tuple[str, str]:
+    """Return the provider of a setting ``embed_model`` and the rest after it; provider "" for ``module:Class``.
+
+    A known model without a provider is one of Ollama, also with owner and tag. Raises `ConfigError` for anything else.
+    """
+    provider, _, rest = name.partition(":")
+    if provider in BUILT_IN[EMBEDDERS]:
+        return provider, rest
+    if known_model(name) is not None and "/" not in rest:  # a tag has no slash
+        return "ollama", name
+    if provider in offers(EMBEDDERS):
+        return provider, rest
+    if rest.isidentifier() and all(part.isidentifier() for part in provider.split(".")):
+        return "", name
+    known = [one for one in offers(EMBEDDERS) if one != "all-MiniLM-L6-v2"]  # minilm by its full name
+    suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])
+    if not suggestion and set(name) & set("./\\~"):
+        suggestion = f"; a folder is written {f'folder:{name}'!r}"
+    raise ConfigError(
+        f"unknown embed_model {name!r}{suggestion}; use {', '.join(known)} (NAME or NAME:MODEL) or module:Class"
+    )
 
 
 def uses_ollama(name: str) -> bool:
     """Return whether a setting ``embed_model`` names a model of Ollama."""
-    return name not in (*MINILM, MULTILINGUAL) and name.partition(":")[0] not in SERVERS and not names_class(name)
-
-
-def names_class(name: str) -> bool:
-    """Return whether a setting ``embed_model`` names a class or function of a program, as ``module:Class``."""
-    module, colon, attribute = name.partition(":")
-    if not colon or module in ("ollama", *SERVERS) or known_model(name) is not None:
+    try:
+        return provider_of(name)[0] == "ollama"
+    except ConfigError:
         return False
-    return attribute.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def choose_embedder(
@@ -67,59 +96,51 @@ def choose_embedder(
     timeout: float | None = None,
     runtime: Runtime = "auto",
     lasting: bool = False,
+    output: str | None = None,
 ) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
     Args:
-        name: ``minilm`` or ``multilingual`` in this process; ``tei``, ``tei:MODEL`` or ``openai:MODEL`` on a server;
-            ``ollama:MODEL`` or the name of a known model on Ollama; ``module:Class`` of a program, or a function that
-            makes an embedder.
+        name: ``minilm``, ``multilingual`` or ``folder:PATH`` in this process; ``tei``, ``tei:MODEL`` or
+            ``openai:MODEL`` on a server; ``ollama:MODEL`` or the name of a known model on Ollama; ``NAME`` or
+            ``NAME:MODEL`` of an installed package; ``module:Class`` of a program, or a function that makes an embedder.
         url: Address of the server for ``tei`` and ``openai``.
         api_key: API key for that server.
         ollama_host: Address of Ollama.
-        folder: Folder whose files are found before other modules.
+        folder: Folder whose files are found before other modules, and to which paths are relative.
         timeout: Seconds for the first request to a server, which may load the model; None for 300.
         runtime: Runtime of ``minilm``, see `models.runtimes.runtime_for`.
         lasting: Whether this process embeds many queries, as a server does.
+        output: Output of the graph of a model from a folder.
 
     Raises:
         ConfigError: The name is unknown, the address is missing, the class is not one of an embedder, or the runtime
             is not installed.
     """
-    provider, _, model = name.partition(":")
-    embedder: Embedder
-    if name in MINILM:
-        from ragistry.models.minilm import MiniLMEmbedder
-
-        embedder = MiniLMEmbedder(runtime=runtime, lasting=lasting)
-    elif name == MULTILINGUAL:
-        from ragistry.models.multilingual import MultilingualEmbedder
-
-        embedder = MultilingualEmbedder()
-    elif provider in SERVERS:
-        from ragistry.models.openai import OpenAICompatibleEmbedder
-
-        if not url:
-            raise ConfigError(f"embed_model {name!r} needs the server's address; set embed_url: http://HOST:PORT")
-        if provider == "openai" and not model:
-            raise ConfigError("embed_model 'openai' needs a model; write openai:MODEL")
-        embedder = OpenAICompatibleEmbedder(model or None, url=url, api_key=api_key, load_timeout=timeout)
-    elif (provider == "ollama" and model) or known_model(name) is not None:
-        from ragistry.models.http import LOAD_SECONDS
-        from ragistry.ollama.embedder import OllamaEmbedder
-
-        model = model if provider == "ollama" else name
-        embedder = OllamaEmbedder(model, host=ollama_host, load_timeout=timeout or LOAD_SECONDS)
-    elif names_class(name):
-        embedder = _own_embedder(name, folder)
+    provider, model = provider_of(name)
+    if provider:
+        values = {
+            "model": model, "url": url, "api_key": api_key, "host": ollama_host, "folder": folder,
+            "load_timeout": timeout, "runtime": runtime, "lasting": lasting, "output": output,
+        }  # fmt: skip
+        embedder = _from_table(name, provider, {key: value for key, value in values.items() if value not in (None, "")})
     else:
-        known = [*MINILM, MULTILINGUAL, *SERVERS, *KNOWN_MODELS]
-        raise ConfigError(
-            f"unknown embed_model {name!r}{did_you_mean(name, known)}; use minilm, {MULTILINGUAL}, tei, openai:MODEL, "
-            "ollama:MODEL such as ollama:nomic-embed-text, or module:Class for a class of your own"
-        )
-    options = (name, url, api_key, ollama_host, folder, timeout, runtime, lasting)
+        embedder = _own_embedder(name, folder)
+    options = (name, url, api_key, ollama_host, folder, timeout, runtime, lasting, output)
     return QueryEmbedder(embedder, restore=(_choose_once, options))
+
+
+def _from_table(name: str, provider: str, values: Mapping[str, Any]) -> Embedder:
+    cls = find_part(provider, EMBEDDERS, "embedder")
+    wanted = inspect.signature(cls).parameters
+    required = {key for key, one in wanted.items() if one.default is one.empty and one.kind not in (one.VAR_KEYWORD,)}
+    if "url" in required - values.keys():
+        raise ConfigError(f"embed_model {name!r} needs the server's address; set embed_url: http://HOST:PORT")
+    if "model" in wanted and "model" not in values and ("model" in required or provider in ("openai", "ollama")):
+        raise ConfigError(f"embed_model {provider!r} needs a model; write {provider}:MODEL")
+    if "model" in values and "model" not in wanted:
+        raise ConfigError(f"embed_model {name!r}: {provider!r} has only one model; write {provider}")
+    return as_embedder(cls(**{key: value for key, value in values.items() if key in wanted}))
 
 
 def _own_embedder(name: str, folder: Path | None) -> Embedder:
@@ -141,8 +162,9 @@ def _own_embedder(name: str, folder: Path | None) -> Embedder:
 
 def chunking_of(name: str) -> tuple[int, int]:
     """Return suitable sizes of chunks and their overlap in characters: 1000 and 150 for unknown models."""
-    bare = name.partition(":")[2] if name.startswith(("ollama:", "tei:", "openai:")) else name
-    model = known_model("multilingual-e5" if bare == MULTILINGUAL else bare)
+    provider, _, rest = name.partition(":")
+    bare = rest if provider in ("ollama", "tei", "openai", "folder") else name
+    model = known_model("multilingual-e5" if bare == "multilingual" else bare)
     return (1000, 150) if model is None else (model.chunk_size, model.chunk_overlap)
 
 
@@ -156,15 +178,16 @@ def _choose_once(
     timeout: float | None,
     runtime: Runtime,
     lasting: bool,
+    output: str | None,
 ) -> QueryEmbedder:
     return choose_embedder(
         name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder, timeout=timeout, runtime=runtime,
-        lasting=lasting,
+        lasting=lasting, output=output,
     )  # fmt: skip
 
 
 class Models:
-    """The generators and rerankers of a workspace, by name. Classes and arguments are checked immediately.
+    """The generators, rerankers and encoders of a workspace, by name. Classes and arguments are checked immediately.
 
     Raises `InvalidConfigError` with every problem of the entries.
     """
@@ -178,21 +201,23 @@ class Models:
         runtime: Runtime = "auto",
     ) -> None:
         problems = Problems()
-        resources = {"ollama_host": ollama_host, "token_file": token_file, "model_runtime": runtime}
+        resources: dict[str, Any] = {"ollama_host": ollama_host, "token_file": token_file, "model_runtime": runtime}
         builders: dict[str, dict[str, Callable[[], Any]]] = {kind: {} for kind in GROUPS}
         for entry in entries:
-            with modules_of(entry.file.path.resolve().parent.parent):  # the folder of the workspace
+            resources["workspace_folder"] = root = entry.file.path.resolve().parent.parent
+            with modules_of(root):
                 build = _checked(entry, resources, problems)
             if build is not None:
                 builders[entry.kind][entry.name] = build
         problems.report()
         self.generators: ModelsByName[Generator] = ModelsByName(builders["generators"])
         self.rerankers: ModelsByName[Reranker] = ModelsByName(builders["rerankers"])
+        self.encoders: ModelsByName[SparseEncoder] = ModelsByName(builders["encoders"])
 
     def close(self) -> None:
         """Close the connections of the models that were used."""
-        self.generators.close()
-        self.rerankers.close()
+        for models in (self.generators, self.rerankers, self.encoders):
+            models.close()
 
 
 class ModelsByName(Mapping[str, Model], Generic[Model]):

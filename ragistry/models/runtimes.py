@@ -74,9 +74,12 @@ def runtime_in_use(session: Session) -> str:
     return f"{name} {version(name)}, {numbers}"
 
 
-def load_session(model: bytes, runtime: str = ONNXRUNTIME, threads: int = 1) -> Session:
+def load_session(
+    model: bytes, runtime: str = ONNXRUNTIME, threads: int = 1, *, external: Mapping[str, bytes] | None = None
+) -> Session:
     """Load an ONNX model; its runs may be called from ``threads`` threads at once, and each takes one core.
 
+    ``external``: files with its weights, by the names that it has for them; only for onnxruntime.
     If OpenVINO does not start, one line is logged and traced, and onnxruntime loads the model.
     """
     if runtime == OPENVINO:
@@ -94,7 +97,10 @@ def load_session(model: bytes, runtime: str = ONNXRUNTIME, threads: int = 1) -> 
     # Parallel runs with one thread each are faster than sequential runs that divide their work among threads. A session
     # without its own threads does not keep a core busy between runs.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 3 if external is None else 4  # errors are raised too
+    if external:
+        sizes = [len(content) for content in external.values()]
+        options.add_external_initializers_from_files_in_memory(list(external), list(external.values()), sizes)
     session: Session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -20,6 +20,7 @@ from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.derived import DerivedRows, Rows, Table, documents_meeting, hashed
 from ragistry.trace import model_call, stage
 from ragistry.types import Document, Role, Where, ranked
+from ragistry.utils.wording import did_you_mean
 
 TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
 """A term of a text: its hash, and its weight."""
@@ -32,18 +33,26 @@ class LearnedSparseTechnique:
     score of a chunk is the dot product of its weights and those of the query. The model may assign terms
     that are not in the text, which finds texts that use other words.
 
-    ``encoder`` names a class ``module:Class`` that follows `SparseEncoder`, built without arguments. Deviation: the
-    paper trains its model; here any encoder works, and none is packaged. Each chunk is encoded once, with its title and
+    ``encoder`` is a name under encoders in models.yaml, such as a model from a folder, or a class ``module:Class`` that
+    follows `SparseEncoder`, built without arguments. Deviation: the paper trains its model; here any encoder works, and
+    none is packaged. Each chunk is encoded once, with its title and
     headings, at the first search after it was written (`techniques.derived`).
     """
 
     class Config(TechniqueConfig):
-        encoder: str = Field(description="module:Class of the encoder")
+        encoder: str = Field(description="a name under encoders in models.yaml, or module:Class")
 
-    def __init__(self, config: Configuration, *, store: LibraryStore, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        store: LibraryStore,
+        folder: Path | None = None,
+        encoders: Mapping[str, SparseEncoder] | None = None,
+    ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.store = store
-        self.encoder = _encoder(self.config.encoder)
+        self.encoder = _encoder(self.config.encoder, encoders or {})
         name = f"learned_sparse-{hashed(self.config.encoder):016x}"
         self.rows = DerivedRows(
             store,
@@ -96,7 +105,14 @@ class LearnedSparseTechnique:
         ]
 
 
-def _encoder(spec: str) -> SparseEncoder:
+def _encoder(spec: str, encoders: Mapping[str, SparseEncoder]) -> SparseEncoder:
+    if spec in encoders:
+        return encoders[spec]
+    if ":" not in spec:
+        raise InvalidConfigError(
+            f"encoder: there is no {spec!r} under encoders in models.yaml{did_you_mean(spec, encoders)}; add it, or "
+            "write module:Class"
+        )
     try:
         made = resolve_object(spec)()
     except TypeError as error:

@@ -11,9 +11,10 @@ from ragistry.config.models import read_models
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.models.maxsim import MaxSimReranker
 from ragistry.models.openai import OpenAIGenerator, OpenAIReranker
-from ragistry.models.registry import Models, choose_embedder, chunking_of
+from ragistry.models.registry import Models, choose_embedder, chunking_of, provider_of
 from ragistry.models.tei import TEIReranker
 from ragistry.ollama.generator import OllamaGenerator
+from ragistry.plugins import Offer
 from tests.messages import refused
 
 KEY = "sk-very-secret"
@@ -40,6 +41,18 @@ def lengths(query, texts, ollama_host=None):
 
 def nothing():
     pass
+"""
+
+
+LETTERS = """
+from dataclasses import replace
+from examples.own_embedder import LetterEmbedder
+
+
+class Letters(LetterEmbedder):
+    def __init__(self, model, *, folder=None):
+        assert folder is not None
+        self.fingerprint = replace(LetterEmbedder.fingerprint, model=model)
 """
 
 
@@ -169,11 +182,48 @@ def test_a_key_in_the_file_is_not_shown_either(root: Path) -> None:
         ("nomic-embed-txt", r"unknown embed_model 'nomic-embed-txt'; did you mean 'nomic-embed-text'\?"),
         ("tei", "needs the server's address; set embed_url"),
         ("openai", "needs the server's address"),
+        ("folder", "needs a model; write folder:MODEL"),
+        ("ollama:", "needs a model; write ollama:MODEL"),
+        ("minilm:v2", "has only one model; write minilm"),
+        ("foldr:./mine", r"unknown embed_model 'foldr:./mine'; did you mean 'folder'\?"),
+        ("fastembed:BAAI/bge-small-en-v1.5", "unknown embed_model 'fastembed:BAAI/bge-small-en-v1.5'"),
+        ("hf:intfloat/e5-small-v2", "unknown embed_model"),
+        ("sentence-transformers:all-MiniLM-L6-v2", "unknown embed_model"),
+        ("./models/mine", "a folder is written 'folder:./models/mine'"),
+        (r"C:\\models", "a folder is written"),
     ],
 )
 def test_an_embed_model_that_cannot_be_made_is_an_error(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         choose_embedder(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("minilm", ("minilm", "")),
+        ("folder:./mine", ("folder", "./mine")),
+        (r"folder:C:\\models\\mine", ("folder", r"C:\\models\\mine")),
+        ("openai:BAAI/bge-m3", ("openai", "BAAI/bge-m3")),
+        ("nomic-embed-text", ("ollama", "nomic-embed-text")),
+        ("nomic-embed-text:v1.5", ("ollama", "nomic-embed-text:v1.5")),
+        ("owner/bge-m3:latest", ("ollama", "owner/bge-m3:latest")),
+        ("ollama:hf.co/owner/model-GGUF:Q4_K_M", ("ollama", "hf.co/owner/model-GGUF:Q4_K_M")),
+        ("own_models:Echo", ("", "own_models:Echo")),
+        ("package.module:make", ("", "package.module:make")),
+    ],
+)
+def test_every_name_has_its_provider(name: str, provider: tuple[str, str]) -> None:
+    assert provider_of(name) == provider
+
+
+def test_an_installed_package_adds_an_embedder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "letters.py").write_text(LETTERS, encoding="utf-8")
+    offered = {"letters": Offer("letters", "letters:Letters", "letters")}
+    monkeypatch.setattr("ragistry.plugins.offers", lambda _: offered)
+    monkeypatch.setattr("ragistry.models.registry.offers", lambda _: offered)
+    embedder = choose_embedder("letters:wide", folder=root)
+    assert (embedder.fingerprint.model, embedder.embed(["tea"]).shape) == ("wide", (1, 512))
 
 
 @pytest.mark.parametrize(

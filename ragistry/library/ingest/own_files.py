@@ -33,7 +33,7 @@ _BESIDE_A_STORE = {CHROMA, DERIVED, EVALUATION, JOBS, REPOSITORIES, UPLOADS, *_I
 _KEYS = {
     **{name: set(model.model_fields) for name, model in FILES.items()},
     "techniques.yaml": {"techniques", "default"},
-    "models.yaml": {"generators", "rerankers"},
+    "models.yaml": {"generators", "rerankers", "encoders"},
     TOKENS_FILE: {"tokens"},
 }
 _KEY = re.compile(rb"^([A-Za-z_][\w-]*)[ \t]*:", re.MULTILINE)

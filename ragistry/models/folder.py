@@ -1,0 +1,592 @@
+"""Models from a folder, in this process: embedders, cross-encoders and sparse encoders. Nothing is downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ragistry import trace
+from ragistry.errors import EmbeddingGenerationError, ModelError
+from ragistry.models.folder_files import ModelFolder
+from ragistry.models.known import known_model
+from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded
+from ragistry.models.runtimes import load_session
+from ragistry.models.texts import check_texts
+from ragistry.types import EmbedderFingerprint, Role, ScoreKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from tokenizers import Encoding
+
+TOKENS = ("token_embeddings", "last_hidden_state")
+"""Outputs with a vector for each token, the first one that a graph has."""
+POOLED = "sentence_embedding"
+MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "pooling_mode_lasttoken": "last"}
+PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+DEFAULT_TOKENS = 512
+NAME_IT = "name it as output in models.yaml, or as embed_output in documents.yaml"
+ACTIVATIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "Identity": lambda x: x,
+    "Tanh": np.tanh,
+    "ReLU": lambda x: np.maximum(x, 0),
+}
+
+
+class Dense(NamedTuple):
+    """A layer of sentence-transformers: ``activation(x @ weight.T + bias)``."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    activation: str
+
+    def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        return ACTIVATIONS[self.activation](x @ self.weight.T + self.bias)
+
+
+class Row(NamedTuple):
+    """The token ids of a text, or of two, and the types of the tokens."""
+
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Graph:
+    """An ONNX model with its tokenizer. Inputs are passed by the names that the graph has."""
+
+    def __init__(self, folder: ModelFolder, *, pairs: bool = False) -> None:
+        folder.say_size()
+        self.name = str(folder.path)
+        self.tokenizer = folder.tokenizer()
+        self.limit = max_tokens(folder)
+        if pairs:
+            self.tokenizer.enable_truncation(self.limit)
+        model, external = folder.graph()
+        self.session: Any = _session(self.name, model, external)
+        self.digest = folder.digest()
+        self.inputs = {one.name: np.int32 if "int32" in one.type else np.int64 for one in self.session.get_inputs()}
+        unknown = self.inputs.keys() - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
+        if unknown:
+            raise ModelError(
+                f"the model in {self.name!r} needs inputs that are not made of text: {', '.join(sorted(unknown))}; "
+                "export it for the task feature-extraction"
+            )
+        self.outputs = {one.name: one for one in self.session.get_outputs()}
+
+    def floating(self, rank: int) -> list[str]:
+        """Return the outputs of floating numbers with as many axes."""
+        floats = ("tensor(float)", "tensor(float16)", "tensor(double)")
+        return [name for name, one in self.outputs.items() if one.type in floats and len(one.shape) == rank]
+
+    def output(self, setting: str | None, names: Sequence[str], rank: int) -> str:
+        """Return the output to use: of the setting, by name, or the only floating one of this rank."""
+        if setting is not None and setting not in self.outputs:
+            raise ModelError(f"the model in {self.name!r} has no output {setting!r}; it has {self._listed()}")
+        found = [setting] if setting else [name for name in names if name in self.outputs] or self.floating(rank)
+        if len(found) != 1 and not set(found) & set(names):
+            raise ModelError(
+                f"it is not clear which output of {self.name!r} has the values: {self._listed()}; {NAME_IT}"
+            )
+        return found[0]
+
+    def encode(self, texts: Sequence[Any]) -> list[Encoding]:
+        """Tokenize texts or pairs of texts."""
+        starts = range(0, len(texts), TEXTS_AT_ONCE)
+        return [
+            one for start in starts for one in self.tokenizer.encode_batch(list(texts[start : start + TEXTS_AT_ONCE]))
+        ]
+
+    def row(self, encoding: Encoding) -> Row:
+        """Cut a text to the limit; a special token at its end is kept."""
+        ids = encoding.ids
+        kept = cut_ids(ids, self.limit) if encoding.special_tokens_mask[-1:] == [1] else np.array(ids[: self.limit])
+        kept = kept if len(kept) else np.zeros(1)  # a tokenizer without special tokens: an empty text has no token
+        return Row(kept.astype(np.int64), np.array((encoding.type_ids or [0])[: len(kept)], dtype=np.int64))
+
+    def run(self, rows: Sequence[Row], output: str) -> NDArray[np.float32]:
+        """Compute an output for each row: ``(n, …)``. Raises `ModelError`."""
+        ids = padded([row.ids for row in rows])
+        mask = np.arange(ids.shape[1]) < np.array([len(row) for row in rows])[:, np.newaxis]
+        values: dict[str, NDArray[Any]] = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": padded([row.types for row in rows]),
+            "position_ids": np.broadcast_to(np.arange(ids.shape[1]), ids.shape),
+        }
+        try:
+            [result] = self.session.run(
+                [output], {name: values[name].astype(kind) for name, kind in self.inputs.items()}
+            )
+        except Exception as error:  # onnxruntime has no class for its errors
+            message = str(error).strip().split("\n")[0][:200]
+            raise EmbeddingGenerationError(f"the model in {self.name!r} fails: {message}; export it again") from error
+        if len(result) != len(rows):
+            raise EmbeddingGenerationError(
+                f"the model in {self.name!r} returned {len(result)} rows for {len(rows)} texts; name another output"
+            )
+        return np.asarray(result, dtype=np.float32)
+
+    def _listed(self) -> str:
+        return ", ".join(f"{name} {one.type} {one.shape}" for name, one in self.outputs.items())
+
+
+def _session(name: str, model: bytes, external: Mapping[str, bytes]) -> Any:
+    try:
+        return load_session(model, external=external)
+    except Exception as error:  # onnxruntime has no class for its errors
+        message = str(error).strip().split("\n")[0][:200]
+        raise ModelError(f"the model in {name!r} does not load: {message}; export it again") from error
+
+
+def max_tokens(folder: ModelFolder) -> int:
+    """Return the limit of a model: ``max_seq_length``, else that of the tokenizer, else the number of positions."""
+    limits = [
+        folder.json("sentence_bert_config.json").get("max_seq_length"),
+        folder.json("tokenizer_config.json").get("model_max_length"),
+        folder.json("config.json").get("max_position_embeddings"),
+    ]
+    return next((int(limit) for limit in limits if isinstance(limit, int | float) and 2 < limit < 1e6), DEFAULT_TOKENS)
+
+
+class FolderEmbedder(OnnxEmbedder):
+    """An embedder from a folder, loaded on first use. Meets `Embedder`.
+
+    Pooling (mean, cls, last) and Dense layers follow ``modules.json``; prompts are those of
+    ``config_sentence_transformers.json``, else those the model is known for by the name of its folder. Rows have unit
+    length. A static model (model2vec) is a table of its tokens' vectors. The fingerprint has a digest of all files that
+    decide vectors.
+
+    Args:
+        model: The folder, or the ONNX file in it; relative to ``folder``.
+        folder: Folder of the workspace.
+        output: Output of the graph with the vectors, if that is not clear.
+        threads: See `OnnxEmbedder`.
+
+    Raises:
+        ModelError: Of the first use: the folder has no model that can be used.
+    """
+
+    def __init__(
+        self, model: str, *, folder: Path | None = None, output: str | None = None, threads: int | None = None
+    ) -> None:
+        # one runtime, because the vectors of another are proved equal for known weights only
+        super().__init__(threads=threads, runtime="onnxruntime")
+        self.path = Path(folder or ".") / Path(model).expanduser()
+        self._output = output
+
+    @cached_property
+    def files(self) -> ModelFolder:
+        """The folder. Raises `ModelError`."""
+        return ModelFolder(self.path)
+
+    @property
+    def fingerprint(self) -> EmbedderFingerprint:  # type: ignore[override]
+        """Computed from the files, which are loaded for it. Raises `ModelError`."""
+        return self._model.fingerprint
+
+    @property
+    def _model(self) -> _Model:
+        with self._lock:
+            if "_loaded" not in self.__dict__:
+                self.__dict__["_loaded"] = _load(self.files, self._output)
+                self.files.forget()
+            loaded: _Model = self.__dict__["_loaded"]
+            return loaded
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
+        """As `Embedder.embed`, with the prompt of the role. Text beyond the limit is cut and reported."""
+        texts, model = check_texts(texts), self._model
+        vectors = np.empty((len(texts), model.fingerprint.dimension), dtype=np.float32)
+        if not texts:
+            return vectors
+        rows = self._rows(model, texts, role)
+
+        def fill(batch: list[int]) -> None:
+            vectors[batch] = model.vectors([rows[place] for place in batch])
+
+        self._compute([row.ids for row in rows], fill)
+        return vectors
+
+    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Compute ``(n, d)`` for each text: unit vectors of its n tokens, for late interaction."""
+        texts, model = check_texts(texts), self._model
+        found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(texts)
+        rows = self._rows(model, texts, "document") if texts else []
+
+        def fill(batch: list[int]) -> None:
+            for place, vectors in zip(batch, model.tokens([rows[place] for place in batch]), strict=True):
+                found[place] = _unit(vectors)
+
+        if rows:
+            self._compute([row.ids for row in rows], fill)
+        return found
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Embedder.count_tokens`, with the prompt of documents."""
+        model = self._model
+        return [len(one) for one in model.encode(check_texts(texts), "document")]
+
+    def _rows(self, model: _Model, texts: Sequence[str], role: Role) -> list[Row]:
+        encodings = model.encode(texts, role)
+        if model.limit:
+            self._report_cuts([len(one) for one in encodings], role)
+        rows = [model.row(one) for one in encodings]
+        trace.model_call(tokens=sum(map(len, rows)))
+        return rows
+
+
+class _Model:
+    """A loaded embedder. Subclasses compute ``vectors`` and ``tokens`` of rows."""
+
+    limit = 0
+
+    def __init__(self, files: ModelFolder, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.prefixes = prompts(files)
+        self.lower = files.json("sentence_bert_config.json").get("do_lower_case") is True
+        self.fingerprint = EmbedderFingerprint("folder", files.path.resolve().name, "", 0)
+
+    def encode(self, texts: Sequence[str], role: Role) -> list[Encoding]:
+        prefixed = [self.prefixes[role] + text for text in texts]
+        prefixed = [text.lower() for text in prefixed] if self.lower else prefixed
+        return [
+            one
+            for start in range(0, len(texts), TEXTS_AT_ONCE)
+            for one in self.tokenizer.encode_batch(prefixed[start : start + TEXTS_AT_ONCE])
+        ]
+
+    def finish(self, digest: str) -> None:
+        """Complete the fingerprint with the dimension of a first vector."""
+        text = self.encode(["dimension"], "document")[0]
+        size = self.vectors([self.row(text)]).shape[1]
+        self.fingerprint = EmbedderFingerprint(
+            "folder",
+            self.fingerprint.model,
+            digest,
+            size,
+            self.prefixes["query"],
+            self.prefixes["document"],
+            self.limit,
+        )
+
+    def row(self, encoding: Encoding) -> Row:
+        raise NotImplementedError
+
+    def vectors(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+    def tokens(self, rows: Sequence[Row]) -> list[NDArray[np.float32]]:
+        raise NotImplementedError
+
+
+class _Transformer(_Model):
+    def __init__(self, files: ModelFolder, output: str | None) -> None:
+        self.graph = Graph(files)
+        super().__init__(files, self.graph.tokenizer)
+        self.limit, self.row = self.graph.limit, self.graph.row  # type: ignore[method-assign]
+        has_tokens = any(name in self.graph.outputs for name in TOKENS)
+        self.output = self.graph.output(output, TOKENS if has_tokens else (POOLED,), 3)
+        self.pooled = len(self.graph.outputs[self.output].shape) == 2
+        self.pooling, self.layers, self.token_layers = layers_of(files)
+        self.finish(files.digest() + ("" if output is None else output.encode().hex()))
+
+    def vectors(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        if self.pooled:  # the graph has all modules
+            return _unit(self.graph.run(rows, self.output))
+        states = self.tokens(rows, special=True)
+        if self.pooling == "mean":
+            found = np.stack([one.mean(axis=0) for one in states])
+        else:
+            found = np.stack([one[0 if self.pooling == "cls" else -1] for one in states])
+        for layer in self.layers:
+            found = layer(found)
+        return _unit(found)
+
+    def tokens(self, rows: Sequence[Row], *, special: bool = False) -> list[NDArray[np.float32]]:
+        states = self.graph.run(rows, self.output)
+        if states.ndim != 3 or states.shape[1] != max(map(len, rows)):
+            raise ModelError(
+                f"the output {self.output!r} of {self.graph.name!r} has the shape {states.shape}, not a vector for "
+                f"each token; {NAME_IT}"
+            )
+        for layer in self.token_layers:
+            states = layer(states)
+        cut = slice(None) if special else slice(1, -1)
+        return [state[: len(row)][cut] for state, row in zip(states, rows, strict=True)]
+
+
+class _Static(_Model):
+    """A table of vectors: the mean of those of the tokens, times their weights (model2vec)."""
+
+    def __init__(self, files: ModelFolder) -> None:
+        super().__init__(files, files.tokenizer())
+        tensors = files.tensors(str(files.static))
+        table = tensors.get("embeddings", tensors.get("embedding.weight"))
+        if table is None or table.ndim != 2:
+            raise ModelError(f"{str(files.path / str(files.static))!r} has no table of embeddings; fetch it again")
+        count = self.tokenizer.get_vocab_size()
+        self.mapping = np.asarray(tensors.get("mapping", np.arange(count)), dtype=np.int64)
+        self.weights = np.asarray(tensors.get("weights", np.ones(count)), dtype=np.float32)
+        if min(len(self.mapping), len(self.weights)) < count or self.mapping.max() >= len(table):
+            raise ModelError(f"the table in {str(files.path)!r} lacks tokens of the tokenizer; fetch both again")
+        self.table = table.astype(np.float32)
+        self.unknown = getattr(self.tokenizer.model, "unk_token", None)
+        self.finish(files.digest())
+
+    def encode(self, texts: Sequence[str], role: Role) -> list[Encoding]:
+        return list(self.tokenizer.encode_batch([self.prefixes[role] + one for one in texts], add_special_tokens=False))
+
+    def row(self, encoding: Encoding) -> Row:
+        unknown = None if self.unknown is None else self.tokenizer.token_to_id(self.unknown)
+        ids = np.array([one for one in encoding.ids if one != unknown] or [-1], dtype=np.int64)
+        return Row(ids, np.zeros_like(ids))
+
+    def vectors(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        return _unit(np.stack([one.mean(axis=0) for one in self.tokens(rows)]))
+
+    def tokens(self, rows: Sequence[Row]) -> list[NDArray[np.float32]]:
+        # a text without a known token is as near to one text as to another
+        blank = np.ones((1, self.table.shape[1]), dtype=np.float32)
+        return [
+            blank if row.ids[0] < 0 else self.table[self.mapping[row.ids]] * self.weights[row.ids, np.newaxis]
+            for row in rows
+        ]
+
+
+def _load(files: ModelFolder, output: str | None) -> _Model:
+    return _Static(files) if files.onnx is None else _Transformer(files, output)
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale rows to unit length. Raises `EmbeddingGenerationError` for NaN, infinity and zero."""
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    if not np.isfinite(lengths).all() or not lengths.all():
+        raise EmbeddingGenerationError("the model computed NaN, infinity or zero; export it again in float32")
+    unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
+    return unit
+
+
+def prompts(files: ModelFolder) -> dict[Role, str]:
+    """Return the text before queries and documents."""
+    settings = files.json("config_sentence_transformers.json")
+    written = settings.get("prompts") or {}
+    if not any(written.values()):
+        known = known_model(files.path.resolve().name)
+        return (
+            {"query": known.query_prefix, "document": known.document_prefix} if known else {"query": "", "document": ""}
+        )
+    default = written.get(settings.get("default_prompt_name") or "", "")
+    return {
+        role: next((written[name] for name in names if name in written), default) for role, names in PROMPTS.items()
+    }
+
+
+def layers_of(files: ModelFolder) -> tuple[str, list[Dense], list[Dense]]:
+    """Return the pooling, the layers after it, and the layers before it, which change each token's vector."""
+    pooling = ""
+    after: list[Dense] = []
+    before: list[Dense] = []
+    modules = files.modules()
+    for kind, place in modules or [("Pooling", "1_Pooling")]:
+        if kind == "Pooling":
+            pooling = _pooling(files, place)
+        elif kind == "Dense":
+            (after if pooling else before).append(_dense(files, place, (after or before)[-1:]))
+        elif kind not in ("Transformer", "Normalize"):
+            raise ModelError(f"the module {kind!r} in {str(files.path)!r} is not known; export a model without it")
+    return pooling or "mean", after, before
+
+
+def _pooling(files: ModelFolder, place: str) -> str:
+    name = f"{place}/config.json"
+    settings = files.json(name)
+    chosen = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
+    modes = [MODES.get(key, key) for key in chosen] or [settings.get("pooling_mode") or "mean"]
+    modes = ["last" if one == "lasttoken" else one for one in modes]
+    if len(modes) != 1 or modes[0] not in MODES.values() or settings.get("include_prompt") is False:
+        raise ModelError(
+            f"{str(files.path / name)!r} asks for a pooling that is not known: {', '.join(map(str, modes))}; known are "
+            "mean, cls and last, with the prompt"
+        )
+    return str(modes[0])
+
+
+def _dense(files: ModelFolder, place: str, before: Sequence[Dense]) -> Dense:
+    settings, tensors = files.json(f"{place}/config.json"), files.tensors(f"{place}/model.safetensors")
+    weight = tensors.get("linear.weight", np.zeros(0, dtype=np.float32))
+    bias = tensors.get("linear.bias", np.zeros(len(weight), dtype=np.float32))
+    shape = (settings.get("out_features", len(weight)), settings.get("in_features", weight.shape[-1]))
+    if weight.shape != shape or bias.shape != shape[:1] or (before and len(before[-1].weight) != shape[1]):
+        raise ModelError(
+            f"the layer in {str(files.path / place)!r} has weights of the shape {weight.shape} instead of {shape}; "
+            "fetch it again"
+        )
+    activation = str(settings.get("activation_function", "torch.nn.Tanh")).rpartition(".")[2]
+    if activation not in ACTIVATIONS:
+        raise ModelError(
+            f"the layer in {str(files.path / place)!r} has the activation {activation!r}; known are "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+    return Dense(weight, bias, activation)
+
+
+class FolderReranker:
+    """A cross-encoder from a folder, loaded on first use. Meets `Reranker`.
+
+    One label is a logit, to which the activation of the folder's config.json applies (sigmoid by default, as in
+    sentence-transformers); of two labels, the score is the probability of the second.
+
+    Args:
+        path: The folder, or the ONNX file in it; relative to the workspace.
+        output: Output of the graph with the logits, if that is not clear.
+        workspace_folder: Folder of the workspace.
+    """
+
+    score_kind: ScoreKind = "cross_encoder"
+
+    def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
+        self.path = Path(workspace_folder or ".") / Path(path).expanduser()
+        self._output = output
+        self._runner = OnnxEmbedder(runtime="onnxruntime")
+        self._lock = Lock()
+        self._graph: Graph | None = None
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """See `ragistry.protocols.Reranker`. A long text is cut to the model's limit, the longer of the two first."""
+        texts = check_texts(texts)
+        [query] = check_texts([query])
+        if not texts:
+            return []
+        graph = self._loaded()
+        rows = [
+            Row(np.array(one.ids), np.array(one.type_ids)) for one in graph.encode([(query, text) for text in texts])
+        ]
+        trace.model_call(tokens=sum(map(len, rows)))
+        scores = np.empty(len(rows))
+
+        def fill(batch: list[int]) -> None:
+            scores[batch] = self._scores(graph, [rows[place] for place in batch])
+
+        self._runner._compute([row.ids for row in rows], fill)
+        if not np.isfinite(scores).all():
+            raise ModelError(f"the model in {graph.name!r} computed NaN or infinity; export it again in float32")
+        return [float(score) for score in scores]
+
+    def _scores(self, graph: Graph, rows: Sequence[Row]) -> NDArray[np.float64]:
+        logits = graph.run(rows, self._logits).astype(np.float64).reshape(len(rows), -1)
+        if logits.shape[1] > 2:
+            raise ModelError(f"the model in {graph.name!r} has {logits.shape[1]} labels; a reranker has one or two")
+        raw = logits[:, -1] - (logits[:, 0] if logits.shape[1] == 2 else 0)
+        is_sigmoid = self._activation == "Sigmoid" or logits.shape[1] == 2
+        # in halves, so that no exponent overflows
+        scores: NDArray[np.float64] = 0.5 * (1 + np.tanh(raw / 2)) if is_sigmoid else raw
+        return scores
+
+    def _loaded(self) -> Graph:
+        with self._lock:
+            if self._graph is None:
+                files = ModelFolder(self.path)
+                settings = files.json("config.json")
+                check_task(files, "ForSequenceClassification", "a reranker")
+                graph = Graph(files, pairs=True)
+                files.forget()
+                own = settings.get("sentence_transformers") or {}
+                name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
+                self._activation = str(name).rpartition(".")[2] or str(name)
+                self._logits = graph.output(self._output, ("logits",), 2)
+                self._graph = graph
+            return self._graph
+
+
+def check_task(files: ModelFolder, ending: str, kind: str) -> None:
+    """Raise `ModelError` if config.json says that the model was made for something else."""
+    names = files.json("config.json").get("architectures") or []
+    if names and not any(str(name).endswith(ending) for name in names):
+        raise ModelError(
+            f"{str(files.path)!r} has a {names[0]}, not {kind}, which is a model …{ending}; name another folder"
+        )
+
+
+class FolderEncoder:
+    """A sparse encoder from a folder, loaded on first use. Meets `SparseEncoder`.
+
+    The weight of a term is the maximum, over the tokens of the text, of log(1 + relu(logit)): Formal et al., "SPLADE
+    v2", 2021. A query is looked up in a table of weights instead if the folder has one (``idf.json``, or the module
+    ``query_0_SparseStaticEmbedding``): Geng et al., "Towards Competitive Search Relevance For Inference-Free Learned
+    Sparse Retrievers", 2024.
+
+    Args:
+        path: See `FolderReranker`.
+        output: See `FolderReranker`.
+        workspace_folder: See `FolderReranker`.
+    """
+
+    def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
+        self.path = Path(workspace_folder or ".") / Path(path).expanduser()
+        self._output = output
+        self._runner = OnnxEmbedder(runtime="onnxruntime")
+        self._lock = Lock()
+        self._graph: Graph | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        graph = self._loaded()
+        return f"folder {self.path.resolve().name} {graph.digest} {self._logits}"
+
+    def encode(self, texts: Sequence[str], *, role: Role) -> list[dict[str, float]]:
+        """See `ragistry.protocols.SparseEncoder`. A long text is cut to the model's limit and reported."""
+        texts, graph = check_texts(texts), self._loaded()
+        if not texts:
+            return []
+        encodings = graph.encode(texts)
+        if role == "query" and self._table:
+            return [{term: self._table[term] for term in one.tokens if term in self._table} for one in encodings]
+        cuts = sum(len(one) > graph.limit for one in encodings)
+        if cuts:
+            trace.degraded(f"{cuts} of {len(texts)} texts are longer than {graph.limit} tokens and were cut")
+        rows = [graph.row(one) for one in encodings]
+        found: list[dict[str, float]] = [{}] * len(rows)
+
+        def fill(batch: list[int]) -> None:
+            some = [rows[place] for place in batch]
+            for place, row, logits in zip(batch, some, graph.run(some, self._logits), strict=True):
+                weights = np.log1p(np.maximum(logits[: len(row)].max(axis=0), 0))
+                if not np.isfinite(weights).all():
+                    raise ModelError(f"the model in {graph.name!r} computed NaN or infinity; export it in float32")
+                terms = np.flatnonzero(weights)
+                found[place] = {self._terms[term]: float(weights[term]) for term in terms if term < len(self._terms)}
+
+        self._runner._compute([row.ids for row in rows], fill)
+        return found
+
+    def _loaded(self) -> Graph:
+        with self._lock:
+            if self._graph is None:
+                files = ModelFolder(self.path)
+                check_task(files, "ForMaskedLM", "a sparse encoder")
+                self._table = _query_table(files)
+                graph = Graph(files)
+                files.forget()
+                self._logits = graph.output(self._output, ("logits",), 3)
+                vocabulary = graph.tokenizer.get_vocab()
+                self._terms = sorted(vocabulary, key=vocabulary.__getitem__)
+                self._graph = graph
+            return self._graph
+
+
+def _query_table(files: ModelFolder) -> dict[str, float]:
+    """Return the weights of the terms of queries; empty if the model computes them."""
+    table = {term: float(weight) for term, weight in files.json("idf.json").items()}
+    place = "query_0_SparseStaticEmbedding/model.safetensors"
+    if not table and (files.path / place).exists():
+        [weights] = files.tensors(place).values()
+        tokenizer = files.tokenizer()
+        table = {str(tokenizer.id_to_token(number)): float(weight) for number, weight in enumerate(weights.ravel())}
+    return table
