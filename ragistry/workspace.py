@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTargets
     from ragistry.library.repositories.repository import Repositories
     from ragistry.library.targets import TargetNames, WorkspaceTargets
-    from ragistry.models.token_file import TokenFile
+    from ragistry.models.token_file import TokenEmbedder, TokenFile
     from ragistry.techniques.routing.route import Route
 
 Part = TypeVar("Part")
@@ -322,12 +322,20 @@ class Workspace(WorkspaceMethods):
         collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
         folder = self.path_of(self.settings.data_dir)
         token_file = self._part("token_file", lambda: _token_file(folder))  # `close` closes parts
-        keeper = TokenVectorKeeper(token_file, runtime=self.settings.runtime)
+        keeper = TokenVectorKeeper(token_file, self._token_models() if self.settings.keep_token_vectors else ())
         return DocumentService(
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
             generator=self._default_generator,
         )  # fmt: skip
+
+    def _token_models(self) -> list[TokenEmbedder]:
+        """Return the models of the rerankers `maxsim`; without one, its default."""
+        from ragistry.models.maxsim import MaxSimReranker
+
+        rerankers = list(self.models.rerankers.values())
+        found = [one.embedder for one in rerankers if isinstance(one, MaxSimReranker)]
+        return found or [MaxSimReranker(model_runtime=self.settings.runtime).embedder]
 
     def _default_generator(self) -> Generator | None:
         generators = self.models.generators

@@ -47,6 +47,7 @@ COMMANDS = {
         "techniques:techniques",
         "List the techniques of the workspace with a description.",
     ),
+    "models": ("models:app", "List embedding models, or look at a model in a folder."),
     "config": ("config:config", "Print each setting with its value and where the value comes from."),
     "doctor": (
         "doctor:doctor",

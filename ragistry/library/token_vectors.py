@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ragistry.chunking.breadcrumb import searched_text
-from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.models.runtimes import Runtime
-from ragistry.models.token_file import TokenFile, in_8_bits, text_key
+from ragistry.models.token_file import TokenEmbedder, TokenFile, in_8_bits, text_key
 from ragistry.protocols import LibraryStore
 from ragistry.types import SourceInfo
 
@@ -19,9 +19,9 @@ class TokenVectorKeeper:
     vectors. After a crash, the next call completes the work.
     """
 
-    def __init__(self, file: TokenFile, *, runtime: Runtime = "auto") -> None:
+    def __init__(self, file: TokenFile, embedders: Sequence[TokenEmbedder]) -> None:
         self.file = file
-        self._embedder = MiniLMEmbedder(runtime=runtime)
+        self._embedders = embedders
 
     def follow(self, store: LibraryStore) -> None:
         """Update the file after a write to the store.
@@ -32,28 +32,32 @@ class TokenVectorKeeper:
             StoreError: The store or the file cannot be read or written.
             ModelError: The token vectors cannot be computed.
         """
-        stored = {_version(info): info for info in store.sources() if info.source_hash}
+        models = {embedder.token_key: embedder for embedder in self._embedders}
+        stored = {
+            _version(info, model): (info, model) for info in store.sources() if info.source_hash for model in models
+        }
         there = self.file.versions()
         self.file.remove(there - stored.keys())
         for version in sorted(stored.keys() - there):
-            self._add(store, version, stored[version])
+            info, model = stored[version]
+            self._add(store, version, info, model, models[model])
 
     def discard(self) -> None:
         """Delete the file, because its vectors would no longer be updated."""
         self.file.delete()
 
-    def _add(self, store: LibraryStore, version: str, info: SourceInfo) -> None:
+    def _add(self, store: LibraryStore, version: str, info: SourceInfo, model: str, embedder: TokenEmbedder) -> None:
         where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
         chunks = list(store.scan(where, batch=CHUNKS_AT_ONCE))
         texts = list(dict.fromkeys(searched_text(one.content, one.metadata) for one in chunks))
         vectors = {}
         for start in range(0, len(texts), CHUNKS_AT_ONCE):
             some = texts[start : start + CHUNKS_AT_ONCE]
-            for text, rows in zip(some, self._embedder.token_vectors(some), strict=True):
-                vectors[text_key(text)] = in_8_bits(rows)
+            for text, rows in zip(some, embedder.token_vectors(some), strict=True):
+                vectors[text_key(text, model)] = in_8_bits(rows)
         if len(chunks) == info.chunks:  # otherwise another process is writing it, and will update the file
             self.file.add(version, vectors)
 
 
-def _version(info: SourceInfo) -> str:
-    return f"{info.source_hash} {info.chunks}"
+def _version(info: SourceInfo, model: str) -> str:
+    return f"{info.source_hash} {info.chunks} {model}".rstrip()

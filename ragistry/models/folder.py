@@ -192,6 +192,16 @@ class FolderEmbedder(OnnxEmbedder):
         return self._model.fingerprint
 
     @property
+    def token_key(self) -> str:
+        """The key of the model in a file of token vectors. Raises `ModelError`."""
+        return self.fingerprint.digest
+
+    @property
+    def output(self) -> str:
+        """The output of the graph with the vectors; empty for a static model. Raises `ModelError`."""
+        return getattr(self._model, "output", "")
+
+    @property
     def _model(self) -> _Model:
         with self._lock:
             if "_loaded" not in self.__dict__:
@@ -214,11 +224,11 @@ class FolderEmbedder(OnnxEmbedder):
         self._compute([row.ids for row in rows], fill)
         return vectors
 
-    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Compute ``(n, d)`` for each text: unit vectors of its n tokens, for late interaction."""
+    def token_vectors(self, texts: Sequence[str], *, role: Role = "document") -> list[NDArray[np.float32]]:
+        """Compute ``(n, d)`` for each text: unit vectors of its n tokens without the first and last, special ones."""
         texts, model = check_texts(texts), self._model
         found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(texts)
-        rows = self._rows(model, texts, "document") if texts else []
+        rows = self._rows(model, texts, role) if texts else []
 
         def fill(batch: list[int]) -> None:
             for place, vectors in zip(batch, model.tokens([rows[place] for place in batch]), strict=True):
@@ -376,7 +386,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def prompts(files: ModelFolder) -> dict[Role, str]:
     """Return the text before queries and documents."""
     settings = files.json("config_sentence_transformers.json")
-    written = settings.get("prompts") or {}
+    written = settings.get("prompts") or {role: settings.get(f"{role}_prefix") or "" for role in PROMPTS}  # PyLate
     if not any(written.values()):
         known = known_model(files.path.resolve().name)
         return (

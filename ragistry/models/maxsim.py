@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from ragistry.errors import StoreError
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.models.runtimes import Runtime
 from ragistry.models.texts import check_texts
-from ragistry.models.token_file import TokenFile, TokenVectors, in_8_bits, text_key
+from ragistry.models.token_file import TokenEmbedder, TokenFile, TokenVectors, in_8_bits, text_key
 from ragistry.trace import degraded
 from ragistry.types import ScoreKind
 
@@ -30,12 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 class MaxSimReranker:
-    """Late interaction over MiniLM's own token vectors. Meets `Reranker`; threads may share it.
+    """Late interaction over the token vectors of MiniLM, or of a model from a folder. Meets `Reranker`; thread-safe.
 
     The score of a text is the sum, over the tokens of the query, of the largest cosine with a token of the text:
     Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
     BERT", 2020. Their model is trained for this, projects to 128 dimensions, marks and pads queries, and skips
-    punctuation. Here the vectors are the unchanged last hidden states of all-MiniLM-L6-v2, which are available anyway.
+    punctuation. Here the vectors are the unchanged last hidden states of all-MiniLM-L6-v2, which are available anyway,
+    or those of ``path``, with the layers and prompts of that folder; queries are not padded, punctuation counts.
     ``[CLS]``, ``[SEP]`` and padding do not count. A text without tokens scores 0.
 
     Vectors are read from ``token_file``, which a library fills with ``keep_token_vectors: true``. Missing ones are
@@ -50,10 +52,16 @@ class MaxSimReranker:
         self,
         *,
         memory: Annotated[Whole, Field(ge=0, le=100_000, description="megabytes of token vectors")] = 64,
+        path: Annotated[str, Field(description="folder of another model, relative to the workspace")] = "",
         token_file: TokenFile | None = None,
         model_runtime: Runtime = "auto",
+        workspace_folder: Path | None = None,
     ) -> None:
-        self._embedder = MiniLMEmbedder(runtime=model_runtime)
+        self.embedder: TokenEmbedder = MiniLMEmbedder(runtime=model_runtime)
+        if path:
+            from ragistry.models.folder import FolderEmbedder
+
+            self.embedder = FolderEmbedder(path, folder=workspace_folder)
         self._file = token_file
         self._limit = memory * 1_000_000
         self._kept: OrderedDict[bytes, TokenVectors] = OrderedDict()
@@ -65,7 +73,7 @@ class MaxSimReranker:
         texts = check_texts(texts)
         if not texts:
             return []
-        [query_vectors] = self._embedder.token_vectors([query])
+        [query_vectors] = self.embedder.token_vectors([query], role="query")
         if len(query_vectors) > LONG_QUERY:
             message = (
                 f"the query has more than {LONG_QUERY} tokens; for long queries, maxsim may rank worse than its base"
@@ -85,7 +93,8 @@ class MaxSimReranker:
             self._bytes = 0
 
     def _vectors_of(self, texts: dict[str, None]) -> dict[str, TokenVectors]:
-        keys = {text: text_key(text) for text in texts}
+        model = self.embedder.token_key
+        keys = {text: text_key(text, model) for text in texts}
         found: dict[str, TokenVectors] = {}
         with self._lock:
             for text, key in keys.items():
@@ -95,7 +104,7 @@ class MaxSimReranker:
         read = self._read([key for text, key in keys.items() if text not in found])
         found |= {text: read[key] for text, key in keys.items() if key in read}
         missing = [text for text in texts if text not in found]
-        for text, rows in zip(missing, self._embedder.token_vectors(missing), strict=True):
+        for text, rows in zip(missing, self.embedder.token_vectors(missing), strict=True):
             found[text] = read[keys[text]] = in_8_bits(rows)
         for key, vectors in read.items():
             self._keep(key, vectors)

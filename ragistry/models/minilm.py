@@ -49,6 +49,7 @@ class MiniLMEmbedder(OnnxEmbedder):
     """
 
     fingerprint = FINGERPRINT
+    token_key = ""
 
     def __init__(
         self,
@@ -79,10 +80,10 @@ class MiniLMEmbedder(OnnxEmbedder):
         self._run(rows, fill, much=role == "document")
         return vectors
 
-    def token_vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def token_vectors(self, texts: Sequence[str], *, role: Role = "document") -> list[NDArray[np.float32]]:
         """Compute ``(n, d)`` for each text: unit vectors of its n tokens, without ``[CLS]`` and ``[SEP]``.
 
-        `embed` computes the mean of them. Text after 256 tokens is cut. Raises as `embed` does.
+        ``role`` has no effect. `embed` computes the mean of them. Text after 256 tokens is cut. Raises as `embed` does.
         """
         texts = check_texts(texts)
         if not texts:
@@ -94,7 +95,7 @@ class MiniLMEmbedder(OnnxEmbedder):
             for position, row in zip(batch, states, strict=True):
                 vectors[position] = row[1:-1] / np.linalg.norm(row[1:-1], axis=1, keepdims=True)
 
-        self._run(rows, fill, much=len(rows) > 1)
+        self._run(rows, fill, much=role == "document")
         return vectors
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ragistry.errors import StoreError
+from ragistry.types import Role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,15 +45,24 @@ class TokenVectors(NamedTuple):
         return self.values.nbytes + self.scale.nbytes
 
 
+class TokenEmbedder(Protocol):
+    """A model with a vector for each token. ``token_key``: its key in the file, empty for the packaged one."""
+
+    @property
+    def token_key(self) -> str: ...
+
+    def token_vectors(self, texts: Sequence[str], *, role: Role = "document") -> list[NDArray[np.float32]]: ...
+
+
 def in_8_bits(vectors: NDArray[np.float32]) -> TokenVectors:
     """Quantise ``(n, d)`` to 127 steps of each row's largest number; cosines change by about .001."""
     scale = np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)
     return TokenVectors(np.rint(vectors / scale).astype(np.int8), scale)
 
 
-def text_key(text: str) -> bytes:
-    """Return the key of a text in memory and on disk."""
-    return blake2b(text.encode(), digest_size=16).digest()
+def text_key(text: str, model: str = "") -> bytes:
+    """Return the key of a text in memory and on disk; ``model``: a key of the model, empty for the packaged one."""
+    return blake2b(text.encode(), digest_size=16, key=model.encode()[:64]).digest()
 
 
 def _packed(vectors: TokenVectors) -> tuple[bytes, bytes, int]:

@@ -70,7 +70,7 @@ class LearnedSparseTechnique:
             index = self._current()
             [terms] = self._encode([query], "query")
         with stage("search") as search:
-            scores = index.scores(terms)
+            scores = index.scores(terms, wanted if where is None else None)
             found = islice(documents_meeting(self.store, list(scores), where), wanted)
             documents = ranked(rescored(document, "learned_sparse", "dot", scores[document.id]) for document in found)
             search.documents_out = len(documents)
@@ -135,8 +135,8 @@ class InvertedIndex:
         self.chunks: NDArray[np.int64] = np.repeat(np.arange(len(table.ids)), np.diff(table.starts))[order]
         self.weights = table.rows["weight"][order].astype(np.float64)
 
-    def scores(self, terms: Rows) -> dict[str, float]:
-        """Compute the dot product with every chunk that shares a term, by id, best first."""
+    def scores(self, terms: Rows, limit: int | None = None) -> dict[str, float]:
+        """Compute the dot product with every chunk that shares a term, by id, best first; ``limit``: the best only."""
         total = np.zeros(len(self.table.ids))
         for key, weight in terms.tolist():
             place = int(np.searchsorted(self.keys, np.uint64(key)))
@@ -145,6 +145,8 @@ class InvertedIndex:
                 # a chunk has a term at most once, so it is at most once in the postings
                 total[self.chunks[postings]] += weight * self.weights[postings]
         found = np.flatnonzero(total)
+        if limit is not None and len(found) > limit:  # with all that are as good as the last
+            found = np.flatnonzero(total >= np.partition(total[found], -limit)[-limit])
         scores = [
             (self.table.ids[row], score) for row, score in zip(found.tolist(), total[found].tolist(), strict=True)
         ]

@@ -392,6 +392,30 @@ def test_learned_sparse_names_an_encoder_and_its_table_of_queries(tmp_path: Path
             workspace.build({"use": "learned_sparse", "encoder": "splad"}).retrieve("tea")
 
 
+def test_late_interaction_uses_the_token_vectors_of_a_folder_and_keeps_them(tmp_path: Path) -> None:
+    rows = np.random.default_rng(6).normal(size=(10, 4))
+    settings = {"query_prefix": "green ", "document_prefix": ""}
+    more = {"model.onnx": folders.look_up(rows), "config_sentence_transformers.json": settings}
+    folders.words(tmp_path / "late", **more)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "models.yaml").write_text(
+        "rerankers: {late: {use: maxsim, path: late}, packaged: {use: maxsim}}\n"
+    )
+    (tmp_path / "config" / "documents.yaml").write_text("keep_token_vectors: true\nembed_model: folder:late\n")
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    green, tea, water, car = (unit[folders.WORDS.index(word)] for word in ("green", "tea", "water", "car"))
+    with open_workspace(tmp_path) as workspace:
+        workspace.library.create_collection("notes", "Notes")
+        workspace.library.ingest_text("water car", collection="notes", source="water")
+        with trace.collect() as collected, trace.stage("rerank"):
+            scores = workspace.models.rerankers["late"].rerank("tea", ["water car", "tea"])
+            workspace.models.rerankers["packaged"].rerank("tea", ["water car"])
+        calls = sum(stage.model_calls for stage in collected.stages())
+    expected = [max(word @ water, word @ car) for word in (green, tea)]
+    assert scores == pytest.approx([sum(expected), green @ tea + 1], abs=0.02)
+    assert calls == 3, "the queries, and the text that no file has"
+
+
 def test_a_model_from_a_folder_connects_to_nothing_and_opens_no_pickle(minilm: Path) -> None:
     folders.write(minilm, {"pytorch_model.bin": b"\x80\x04cos\nsystem"})
     used = run_python(f"""

