@@ -9,20 +9,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
-from ragistry.errors import ConfigError
+import yaml
 
-if TYPE_CHECKING:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.nodes import Node
+from ragistry.config.yaml_file import parse_yaml
+from ragistry.errors import ConfigError, InvalidConfigError
 
 LIST = "collections"
+MARK = "\ufeff"
+Edit = TypeVar("Edit", bound=Callable[..., str])
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML can be built without the C library
 _PLAIN = re.compile(r"(?!(true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9_-]*", re.IGNORECASE)
 _NOT_PRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
+def _after_mark(edit: Edit) -> Edit:
+    """Edit the text after a byte order mark, which the parser does not count in its places."""
+
+    @wraps(edit)
+    def edited(text: str, *arguments: Any) -> str:
+        mark = MARK if text.startswith(MARK) else ""
+        return mark + edit(text.removeprefix(mark), *arguments)
+
+    return edited  # type: ignore[return-value]
+
+
+@_after_mark
 def with_entry(text: str, fields: Mapping[str, str]) -> str:
     """Add an entry at the end of the list; adds a missing list."""
     data, key, value = _read(text)
@@ -38,6 +53,7 @@ def with_entry(text: str, fields: Mapping[str, str]) -> str:
     return _verified(changed, data | {LIST: entries})
 
 
+@_after_mark
 def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
     """Set these fields of an entry, or remove those whose value is None."""
     data, _, value = _read(text)
@@ -54,6 +70,7 @@ def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
     return _verified(text, data | {LIST: entries})
 
 
+@_after_mark
 def without_entry(text: str, index: int) -> str:
     """Remove an entry and the comments inside it. Comments around it stay."""
     data, key, value = _read(text)
@@ -71,26 +88,18 @@ def without_entry(text: str, index: int) -> str:
 
 def _read(text: str) -> tuple[dict[str, Any], Any, Any]:
     """Return the content, and the nodes of the list's key and value; None if the key is missing."""
-    yaml = _yaml()
-    data, root = _plain(yaml.load(text)) or {}, yaml.compose(text)
+    try:
+        data, root = _content(text), yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:  # such as a tag in a form that only the composer refuses
+        raise _refusal() from error
     pairs = root.value if _is(root, "mapping") else []
     return data, *next(((key, value) for key, value in pairs if key.value == LIST), (None, None))
 
 
-def _yaml() -> YAML:
-    from ruamel.yaml import YAML  # slow to import, and needed for edits only
-
-    return YAML(typ="rt", pure=True)
-
-
-def _plain(node: Any) -> Any:
-    """Return the value as plain Python objects. `read_yaml` has checked the size of the file."""
-    if isinstance(node, dict):
-        return {_plain(key): _plain(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    kind = next((kind for kind in (bool, int, float, str) if isinstance(node, kind)), str)
-    return node if node is None else kind(node)
+@lru_cache(maxsize=2)
+def _content(text: str) -> dict[str, Any]:
+    """Return the content as the program reads it; the caller must not change it. Raises `InvalidConfigError`."""
+    return parse_yaml(text, LIST).data or {}
 
 
 def _is(node: Any, *kinds: str) -> bool:
@@ -99,11 +108,9 @@ def _is(node: Any, *kinds: str) -> bool:
 
 
 def _verified(text: str, expected: dict[str, Any]) -> str:
-    from ruamel.yaml.error import YAMLError
-
     try:
-        right = _plain(_yaml().load(text)) == expected
-    except YAMLError:
+        right = _content(text) == expected
+    except InvalidConfigError:
         right = False
     if not right:
         raise _refusal()
@@ -116,7 +123,7 @@ def _refusal() -> ConfigError:
     )
 
 
-def _rewritten(text: str, node: Node, value: Any) -> str:
+def _rewritten(text: str, node: Any, value: Any) -> str:
     """Return the text with a list or an entry in brackets rewritten."""
     start, end = node.start_mark.index, node.end_mark.index
     if "\n" in text[start:end] and "#" in text[start:end]:  # a comment would be lost
@@ -132,7 +139,7 @@ def _bracketed(value: Any) -> str:
     return scalar(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _with_first(text: str, key: Node, value: Node, lines: list[str]) -> str:
+def _with_first(text: str, key: Any, value: Any, lines: list[str]) -> str:
     """Return the text with the first entry of a list that is empty: `[]`, `null` or nothing, perhaps below comments."""
     colon = text.index(":", key.end_mark.index) + 1
     start, end = value.start_mark.index, value.end_mark.index
@@ -148,7 +155,7 @@ def _lines(fields: Mapping[str, str], column: int) -> list[str]:
     return [" " * column + ("  " if place else "- ") + pair for place, pair in enumerate(pairs)]
 
 
-def _with_field(text: str, item: Node, name: str, value: str | None) -> str:
+def _with_field(text: str, item: Any, name: str, value: str | None) -> str:
     pair = next((pair for pair in item.value if pair[0].value == name), None)
     if pair is None:
         new = [] if value is None else [" " * item.start_mark.column + f"{name}: {scalar(value)}"]
@@ -169,7 +176,7 @@ def _in_brackets(node: Any) -> bool:
     return _is(node, "mapping", "sequence") and bool(node.flow_style)
 
 
-def _end(text: str, node: Node) -> int:
+def _end(text: str, node: Any) -> int:
     """Return the end of a node's text, without the white space and comments that a block includes."""
     if _is(node, "mapping") and not _in_brackets(node) and node.value:
         return _pair_end(text, *node.value[-1])
@@ -177,7 +184,7 @@ def _end(text: str, node: Node) -> int:
     return int(start + len(text[start : node.end_mark.index].rstrip()))
 
 
-def _pair_end(text: str, key: Node, value: Node) -> int:
+def _pair_end(text: str, key: Any, value: Any) -> int:
     """Return the end of a key and its value; the parser places a missing value at the next token."""
     end = _end(text, value)
     return end if end > value.start_mark.index else text.index(":", key.end_mark.index) + 1
