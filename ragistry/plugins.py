@@ -227,7 +227,8 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    full = importable(name)
+    is_own = _folder.get() is not None
+    full = importable(name) if is_own else name
     try:
         module = import_module(full)
     except ModuleNotFoundError as error:
@@ -244,7 +245,8 @@ def _import(spec: str, name: str) -> ModuleType:
             f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
             f"see it alone with: python -c 'import {name}'"
         ) from error
-    check_imported(module)
+    if is_own:
+        check_imported(module)
     return module
 
 

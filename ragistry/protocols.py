@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import BaseModel
 
+    from ragistry.utils.where import Condition
+
     Vectors = NDArray[np.float32]
 
 Item = TypeVar("Item")
@@ -301,7 +303,7 @@ class RankingStore(LibraryStore, Protocol):
         query: str | Sequence[float],
         top_k: int,
         *,
-        where: Where | None = None,
+        where: Condition | None = None,
         embedder: EmbedderFingerprint | None = None,
     ) -> Ranking:
         """Rank as `search_text` does for a text, and as `search` does for a vector. The arguments were checked."""

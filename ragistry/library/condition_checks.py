@@ -12,7 +12,7 @@ from ragistry.errors import InvalidFilterError
 from ragistry.protocols import LibraryStore
 from ragistry.types import Where
 from ragistry.utils.custom_metadata import INTERNAL, RESERVED, date_text
-from ragistry.utils.where import JOINS, matches, normalise
+from ragistry.utils.where import JOINS, Condition, matches
 from ragistry.utils.wording import did_you_mean, shown
 
 SAMPLE = 2_000
@@ -34,11 +34,15 @@ Comparison = tuple[str, str, Any]
 """A key, an operator and an operand."""
 
 
-def with_stored_dates(where: Where) -> dict[str, Any]:
-    """Return a normalised condition in which times are written as the library stores them: in UTC, with ``Z``."""
-    [(key, value)] = normalise(where).items()
+def with_stored_dates(condition: Condition) -> Condition:
+    """Return the condition with times as the library stores them: in UTC, with ``Z``."""
+    return Condition(_with_stored_dates(condition))
+
+
+def _with_stored_dates(where: Where) -> dict[str, Any]:
+    [(key, value)] = where.items()
     if key in JOINS:
-        return {key: [with_stored_dates(part) for part in value]}
+        return {key: [_with_stored_dates(part) for part in value]}
     if key in RESERVED:
         return {key: value}
     [(op, operand)] = value.items()
@@ -61,21 +65,21 @@ class ValueKinds:
         """Read the sources again at the next use."""
         self._until = 0.0
 
-    def uncompared(self, where: Where, scope: Where | None) -> str:
+    def uncompared(self, where: Condition, scope: Condition | None) -> str:
         """Describe the keys of a condition whose values have several kinds, some of which it does not compare.
 
         Returns one line, or an empty text. Arguments as of `check_condition`.
         """
         compared: dict[str, set[str]] = {}
-        for key, op, operand in _comparisons(normalise(where)):
+        for key, op, operand in _comparisons(where):
             kinds = map(_kind, operand if isinstance(operand, list) else [operand])
             compared.setdefault(key, set()).update(_LIST + kind if op in _IN_LISTS else kind for kind in kinds)
         if compared.keys() <= RESERVED:
             return ""
-        limits = [*([scope] if scope else []), *_collections(normalise(where))]
+        limits = [*([scope] if scope else []), *_collections(where)]
         counts: dict[str, Counter[str]] = {}
         for collection, of_keys in self._read().items():
-            if all(matches(normalise(limit), {"collection": collection}) for limit in limits):
+            if all(matches(limit, {"collection": collection}) for limit in limits):
                 for key in compared.keys() & of_keys.keys():
                     counts.setdefault(key, Counter()).update(of_keys[key])
         return "; ".join(
@@ -96,7 +100,7 @@ class ValueKinds:
         return self._counts
 
 
-def check_condition(store: LibraryStore, where: Where, scope: Where | None, *, found: bool) -> str:
+def check_condition(store: LibraryStore, where: Condition, scope: Condition | None, *, found: bool) -> str:
     """Describe the keys of a condition that no chunk has.
 
     Args:
@@ -113,19 +117,18 @@ def check_condition(store: LibraryStore, where: Where, scope: Where | None, *, f
     Raises:
         InvalidFilterError: A value has another type than all values of its key.
     """
-    where = normalise(where)
     comparisons = [one for one in _comparisons(where) if not found or one[1] in _NEGATIONS]
     if not comparisons:
         return ""
     limits = [*([scope] if scope else []), *_collections(where)]
-    scope = {"$and": limits} if limits else None
-    examples = _examples(store, scope)
+    within = {"$and": limits} if limits else None
+    examples = _examples(store, within)
     for key in {key for key, _, _ in comparisons} - examples.keys():
-        if rare := _rare_examples(store, scope, key):
+        if rare := _rare_examples(store, within, key):
             examples[key] = rare
     for key, op, operand in comparisons:
         if kinds := examples.get(key):
-            _check_kind(store, scope, key, op, operand, kinds)
+            _check_kind(store, within, key, op, operand, kinds)
     missing = list(dict.fromkeys(key for key, _, _ in comparisons if key not in examples))
     if not missing or not examples:
         return ""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
 from ragistry.protocols import LibraryStore
-from ragistry.types import Document, SourceInfo, Where
-from ragistry.utils.where import normalise
+from ragistry.types import Document, SourceInfo
+from ragistry.utils.where import Condition, normalise
 
 
 class _Orphans(NamedTuple):
@@ -47,14 +47,15 @@ class Names:
                 self._collections.entry(name)  # which raises
         return [under for under, own in self.current.items() if own in names]
 
-    def condition_for(self, *names: str) -> Where:
+    def condition_for(self, *names: str) -> Condition:
         """Return the condition for the chunks of these collections.
 
         Raises:
             CollectionNotFoundError: One of the collections does not exist.
         """
         stored = self.stored(*names)
-        return {"collection": stored[0]} if len(stored) == 1 else {"collection": {"$in": stored}}
+        condition = {"collection": {"$eq": stored[0]} if len(stored) == 1 else {"$in": stored}}
+        return Condition(condition) if "".join(stored).isascii() else normalise(condition)
 
     def with_current_names(self, documents: list[Document]) -> list[Document]:
         """Replace former collection names in the metadata of documents by current ones."""
@@ -68,12 +69,11 @@ class Names:
 
         return [with_current(document) for document in documents]
 
-    def with_stored_names(self, where: Where) -> dict[str, Any]:
-        """Normalise a condition, and add the former names of collections to it."""
-        condition = normalise(where)
+    def with_stored_names(self, condition: Condition) -> Condition:
+        """Add the former names of collections to a condition."""
         if not self.is_renaming:
             return condition
-        return _with_former(condition, {own: under for under, own in self.current.items() if under != own})
+        return Condition(_with_former(condition, {own: under for under, own in self.current.items() if under != own}))
 
 
 class Scope:
@@ -92,7 +92,7 @@ class Scope:
             self._names = known = Names(self.collections, entries)
         return known
 
-    def condition_for_all(self, names: Names | None = None) -> Where | None:
+    def condition_for_all(self, names: Names | None = None) -> Condition | None:
         """Return the condition that excludes chunks of undefined collections.
 
         The store is read again only after documents.yaml changed. Usually a search only checks the date of that file,
@@ -107,7 +107,7 @@ class Scope:
         names, known = self.current_names() if names is None else names, self._orphans
         if known is None or known.names is not names:
             self._orphans = known = _Orphans(names, tuple(self._orphaned_names(names)))
-        return {"collection": {"$nin": list(known.stored)}} if known.stored else None
+        return normalise({"collection": {"$nin": known.stored}}) if known.stored else None
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         """List the sources of one or all defined collections, under current names.

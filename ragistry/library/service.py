@@ -48,7 +48,7 @@ from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest
 from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
 from ragistry.utils.limits import check_queries
-from ragistry.utils.where import normalise
+from ragistry.utils.where import Condition, both, normalise
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -152,21 +152,23 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         names = self.scope.current_names()
-        condition = self._condition(names, request.collection, request.where)
+        where = None if request.where is None else normalise(request.where)
+        condition = self._condition(names, request.collection, where)
         chosen = self.registry.chosen(request.technique)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
+            renamed = names.with_current_names if names.is_renaming else list[Document]
             documents = retrieve_filled(
-                lambda number: names.with_current_names(chosen.retrieve(request.query, top_k=number, where=condition)),
+                lambda number: renamed(chosen.retrieve(request.query, top_k=number, where=condition)),
                 fold_identical,
                 top_k,
             )
             if any(COPIES in document.metadata for document in documents):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
-            if request.where is not None:
-                self._check_where(names, request.where, request.collection, found=bool(documents))
+            if where is not None:
+                self._check_where(names, where, request.collection, found=bool(documents))
             weak = is_weak(request.query, documents, self.embedder, self.reading.language)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
@@ -204,7 +206,7 @@ class DocumentService(IngestMethods, SearchMethods):
         ]
         return folded(document, others)
 
-    def _check_where(self, names: Names, where: Where, collection: str | None, *, found: bool) -> None:
+    def _check_where(self, names: Names, where: Condition, collection: str | None, *, found: bool) -> None:
         scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
         for said in (
             check_condition(self.store, where, scope, found=found),
@@ -214,10 +216,10 @@ class DocumentService(IngestMethods, SearchMethods):
                 with stage("where"):
                     degraded(said)
 
-    def _condition(self, names: Names, collection: str | None, where: Where | None) -> Where | None:
+    def _condition(self, names: Names, collection: str | None, where: Condition | None) -> Condition | None:
         scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
         meant = None if where is None else names.with_stored_names(with_stored_dates(where))
-        return meant if scope is None else normalise(scope if meant is None else {"$and": [scope, meant]})
+        return both(scope, meant) if scope is not None and meant is not None else scope or meant
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """List the names of the sources, sorted and without duplicates."""

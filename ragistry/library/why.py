@@ -19,6 +19,7 @@ from ragistry.techniques.folding import place_name, plain_text
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.text.phrases import count_held, parse_query
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed, numbered
 
 Cause = Literal["found", "not ingested", "filtered", "not routed", "folded", "no words", "ranked low"]
@@ -157,7 +158,7 @@ class _Search:
         collection = self.request.collection
         own = scope.condition_for_all(self.names) if collection is None else self.names.condition_for(collection)
         parts = [own] if own is not None else []
-        parts += [self.names.with_stored_names(with_stored_dates(where))] if where is not None else []
+        parts += [self.names.with_stored_names(with_stored_dates(normalise(where)))] if where is not None else []
         return {"$and": parts} if parts else None
 
     def _is_expected(self, document: Document, chunks: Sequence[Document]) -> bool:

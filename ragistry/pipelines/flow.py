@@ -166,7 +166,9 @@ class Access:
         if self.required is None:
             return
         if shared.get("where") is not self.current:
-            self.current = shared["where"] = self._copy(normalise(both(self.required, shared.get("where"))))
+            where = shared.get("where")
+            where = self.required if where is None else both(self.required, normalise(where))
+            self.current = shared["where"] = self._copy(where)
         for document in shared["documents"]:
             if not is_outside(document) and not matches(self.required, document.metadata):
                 raise PipelineError(

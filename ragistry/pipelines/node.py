@@ -46,7 +46,7 @@ class TechniqueNode(Node):  # type: ignore[misc] # untyped base
         if self.top_k is not None:
             top_k = self.top_k
         if self.where is not None:
-            where = both(self.where, where)
+            where = self.where if where is None else both(self.where, normalise(where))
         return shared["query"], top_k, where
 
     def exec(self, request: Request) -> list[Document]:

@@ -45,7 +45,7 @@ class WriterLock:
 
     def __init__(self, path: Path, place: str, *, wait: float = 2.0, remedy: str = REMEDY) -> None:
         self.path, self.place, self.wait, self.remedy = path, place, wait, remedy
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         # By process id: a forked child does not hold the lock of its parent.
         self._state = _shared.setdefault((os.getpid(), path), _Shared(FileLock(path, thread_local=False)))
 
@@ -62,13 +62,13 @@ class WriterLock:
     @property
     def is_inherited(self) -> bool:
         """Whether this process was forked from the one that created the lock, which then cannot be used."""
-        return self._pid != os.getpid()
+        return self.pid != os.getpid()
 
     def check_process(self) -> None:
         """Raise `StoreError` in a forked child."""
-        if self.is_inherited:
+        if self.pid != os.getpid():
             raise StoreError(
-                f"{self.place} was opened by process {self._pid}, which forked this one; "
+                f"{self.place} was opened by process {self.pid}, which forked this one; "
                 "open it again in this process, or start processes with the 'spawn' method"
             )
 

@@ -130,7 +130,9 @@ def best_documents(
         ids_of: Returns the ids of stored keys.
         documents_of: Returns the documents of stored keys.
     """
-    score_of = _scores(found, kind)
+    keys, scores = found
+    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
+    score_of = dict(zip(keys.tolist(), values.tolist(), strict=True))
     if len(score_of) > top_k:  # the lowest ids win ties with the last one
         score_of = _in_rank_order(score_of, ids_of(list(score_of)), top_k)
     return ranked(
@@ -143,19 +145,15 @@ def best_scores(
     found: tuple[Keys, Scores], top_k: int, kind: ScoreKind, *, ids_of: Callable[[Sequence[int]], Mapping[int, str]]
 ) -> dict[int, float]:
     """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`."""
-    score_of = _scores(found, kind)
-    values = Counter(score_of.values())
-    if len(values) == len(score_of):
-        return dict(sorted(score_of.items(), key=lambda item: -item[1]))
-    ids = ids_of([key for key, score in score_of.items() if values[score] > 1])
-    # A key that is equal to no other, and one that the store does not have anymore, need no id.
-    return _in_rank_order(score_of, dict.fromkeys(score_of, "") | dict(ids), top_k)
-
-
-def _scores(found: tuple[Keys, Scores], kind: ScoreKind) -> dict[int, float]:
     keys, scores = found
     values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
-    return dict(zip(keys.tolist(), values.tolist(), strict=True))
+    score_of = dict(sorted(zip(keys.tolist(), values.tolist(), strict=True), key=lambda item: -item[1]))
+    numbers = Counter(score_of.values())
+    if len(numbers) == len(score_of):
+        return score_of
+    ids = ids_of([key for key, score in score_of.items() if numbers[score] > 1])
+    # A key that is equal to no other, and one that the store does not have anymore, need no id.
+    return _in_rank_order(score_of, dict.fromkeys(score_of, "") | dict(ids), top_k)
 
 
 def _in_rank_order(score_of: Mapping[int, float], ids: Mapping[int, str], top_k: int) -> dict[int, float]:

@@ -7,6 +7,7 @@ from ragistry.protocols import LibraryStore
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage
 from ragistry.types import Document, Ranking, Where
+from ragistry.utils.where import Condition
 
 
 class BM25Technique:
@@ -30,7 +31,7 @@ class BM25Technique:
             search.documents_out = len(documents)
         return documents
 
-    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
         rank = getattr(self.store, "rank", None)
         if rank is None:

@@ -28,6 +28,7 @@ MODELS = ("generator", "reranker")
 """The resources that an entry or a pipeline step may select by name from config/models.yaml."""
 SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MODELS}
 """How to configure a resource that a workspace may lack."""
+_MISSING = object()
 _AUTO = "auto: hybrid if the store searches words, else naive"
 
 
@@ -133,8 +134,8 @@ def resources_for(
                     f"{user}: no {name} {models[name]!r}; models.yaml has {listed(named)}; {SETTING[name]}"
                 )
             given[name] = named[models[name]]
-        elif name in resources:
-            given[name] = resources[name]
+        elif (shared := resources.get(name, _MISSING)) is not _MISSING:
+            given[name] = shared
         elif required and name in MODELS:
             raise ConfigError(missing_model(user, name, named))
         elif required:

@@ -29,6 +29,7 @@ from ragistry.techniques.fusion import (
 )
 from ragistry.trace import OpenStage, stage
 from ragistry.types import TOP_K_LIMIT, Document, Ranking, StageScore, Where, ranked
+from ragistry.utils.where import Condition, normalise
 
 
 class HybridTechnique:
@@ -89,6 +90,7 @@ class HybridTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
+        where = None if where is None else normalise(where)
         depth = whole_parts(wanted, self.config.fetch)
         weights = self.config.weights or [1.0] * len(self.bases)
         asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]
@@ -123,9 +125,10 @@ class HybridTechnique:
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
             if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
+                names = [getattr(base, "name", type(base).__name__) for base, _ in asked]
                 this.detail["gate"] = [
-                    {"base": _name(base), "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
-                    for (base, _), weight, one in zip(asked, weights, prominence, strict=True)
+                    {"base": name, "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
+                    for name, weight, one in zip(names, weights, prominence, strict=True)
                 ]
             return fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
 
@@ -153,7 +156,9 @@ class HybridTechnique:
         return ranked(documents)[:wanted]
 
 
-def ranked_in_one_snapshot(bases: Sequence[Technique], query: str, top_k: int, where: Where | None) -> list[Ranking]:
+def ranked_in_one_snapshot(
+    bases: Sequence[Technique], query: str, top_k: int, where: Condition | None
+) -> list[Ranking]:
     """Rank by bases of this package without reading texts; none if one of them cannot, or the store changed between.
 
     `Ranking.read` of any of them reads the documents of all.
@@ -166,11 +171,6 @@ def ranked_in_one_snapshot(bases: Sequence[Technique], query: str, top_k: int, w
             return []
         rankings.append(ranking)
     return rankings
-
-
-def _name(base: Technique) -> str:
-    """Return the name of a registered technique, else that of its class."""
-    return str(getattr(base, "name", type(base).__name__))
 
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:

@@ -16,6 +16,7 @@ from ragistry.techniques.checks import model_name
 from ragistry.trace import stage
 from ragistry.types import Document, Ranking, Where
 from ragistry.utils.fingerprints import check_embedder
+from ragistry.utils.where import Condition
 
 
 class NaiveRAGTechnique:
@@ -47,7 +48,7 @@ class NaiveRAGTechnique:
             search.documents_out = len(documents)
         return [document for document in documents if document.score >= self.config.min_score]
 
-    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
         if self._ranking is None:
             return None

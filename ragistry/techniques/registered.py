@@ -20,7 +20,7 @@ from ragistry.text.phrases import parse_query
 from ragistry.trace import stage
 from ragistry.types import OUTSIDE, Document, Ranking, StageScore, Where, is_outside
 from ragistry.utils.limits import check_query, check_top_k
-from ragistry.utils.where import matches, normalise
+from ragistry.utils.where import Condition, matches, normalise
 
 INSTALLED = tuple(
     f"{folder}{os.sep}"
@@ -60,8 +60,8 @@ class RegisteredTechnique:
     """
 
     __slots__ = (
+        "_checks_arguments",
         "_checks_results",
-        "_is_base",
         "_phrases",
         "entry",
         "name",
@@ -85,17 +85,18 @@ class RegisteredTechnique:
         self.entry = entry
         self.technique = technique
         self.sets_top_k = sets_top_k
-        self._is_base = is_base
         self._phrases = phrases
-        own: bool = getattr(technique, "stable_order", is_built_in(technique))
+        built_in = is_built_in(technique)
+        own: bool = getattr(technique, "stable_order", built_in)
         self.stable_order: bool = own and all(base.stable_order for base in over)
-        self._checks_results = not (is_base and is_built_in(technique))
+        self._checks_arguments = not is_base and not built_in  # techniques of this package check them
+        self._checks_results = not (is_base and built_in)
 
     def __repr__(self) -> str:
         return f"<technique {self.name!r}: {type(self.technique).__name__}>"
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        if not self._is_base:
+        if self._checks_arguments:
             check_query(query)
             if top_k is not None:
                 check_top_k(top_k)
@@ -103,7 +104,8 @@ class RegisteredTechnique:
             where = normalise(where)
         with stage(self.name) as this:
             try:
-                if self._phrases is None or (parsed := parse_query(query)) is None:
+                parsed = parse_query(query) if self._phrases is not None and isinstance(query, str) else None
+                if self._phrases is None or parsed is None:
                     documents = self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
                 else:
                     documents = self._phrases.run(self._retrieve, query, parsed, top_k, where)
@@ -113,7 +115,7 @@ class RegisteredTechnique:
             this.documents_out = len(documents)
         return documents
 
-    def rank(self, query: str, top_k: int, where: Where | None) -> Ranking | None:
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank without reading texts, as a base; None if the technique cannot, or its results must be checked."""
         rank = None if self._checks_results else getattr(self.technique, "rank", None)
         if rank is None:
@@ -131,19 +133,9 @@ class RegisteredTechnique:
         return self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
 
     def _checked(self, documents: Any, top_k: int | None, where: Where | None) -> list[Document]:
-        if self._checks_results:
-            self._check(documents, where)
-            return [self._explained(document) for document in documents[:top_k]]
-        return documents[:top_k]  # type: ignore[no-any-return]
-
-    def _explained(self, document: Document) -> Document:
-        """Add a score that the code of a technique did not record in ``scores``."""
-        if document.scores and document.scores[-1].value == document.score:
-            return document
-        return replace(document, scores=(*document.scores, StageScore(self.name, "other", document.score)))
-
-    def _check(self, documents: Any, where: Where | None) -> None:
-        above = inf
+        if not self._checks_results:
+            return documents[:top_k]  # type: ignore[no-any-return]
+        above, checked = inf, []
         for document in documents if isinstance(documents, list) else [None]:
             if not isinstance(document, Document):
                 raise TechniqueError(
@@ -166,11 +158,16 @@ class RegisteredTechnique:
                     "score that decides its place"
                 )
             above = document.score
-            if where is not None and not is_outside(document) and not matches(where, document.metadata):
+            if where is not None and not matches(where, document.metadata) and not is_outside(document):
                 raise TechniqueError(
                     f"technique {self.name!r} ignored where={where!r}: it returned {document.id!r}; pass `where` on "
                     f"to the store or base, and mark a document from elsewhere by the metadata {{{OUTSIDE!r}: True}}"
                 )
+            if not document.scores or document.scores[-1].value != document.score:  # a technique did not record it
+                scores = (*document.scores, StageScore(self.name, "other", document.score))
+                document = replace(document, scores=scores)
+            checked.append(document)
+        return checked[:top_k]
 
 
 def registered(name: str, technique: Any) -> RegisteredTechnique:

@@ -195,7 +195,6 @@ class TechniqueRegistry:
             UnknownTechniqueError: No technique has this name.
             ConfigError: Something that it needs is missing.
         """
-        self._known(name)
         if self.one_place:
             name = self._searching(name)
         with self._lock:
@@ -324,6 +323,7 @@ class TechniqueRegistry:
             own["bases"] = [self.base(base) for base in entry.bases]
         if takes_everything(cls):
             wanted = {name: False for name in RESOURCES if name != "name"} | wanted
+        references = [self.get(name) for name in cls.references(entry.config)] if hasattr(cls, "references") else []
         user = f"technique {entry.name!r}"
         models = self.parts.models.get(entry.name, {})
         try:
@@ -349,7 +349,7 @@ class TechniqueRegistry:
         phrases = PhraseSearch(self.resources, self.language, chooses_targets=chooses)
         return RegisteredTechnique(
             entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name,
-            over=[self.get(base) for base in bases_of(entry, cls)],
+            over=[*own.get("bases", ()), *([own["base"]] if "base" in own else ()), *references],
         )  # fmt: skip
 
 

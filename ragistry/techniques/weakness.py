@@ -83,7 +83,7 @@ def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, langu
         return False
     for document in first:
         of_document = chunk_language(document.metadata, language)
-        asked = _specific_terms(query, of_document)
+        asked = set(query_terms(query, of_document)) - _unspecific_terms(of_document)
         terms = analyse(document.content, of_document)
         found = _most_together(asked, terms)
         for spelled in (False, True):  # other spellings take as long as the words themselves
@@ -125,11 +125,6 @@ def _spelled_otherwise(query: str, missing: Set[str], terms: Sequence[str], text
         return 0
     spelled, queried = set(forms(text, language)), query_forms(query, language).keys()
     return len(missing & spelled) or int(bool(queried) and queried <= spelled.union(terms))
-
-
-def _specific_terms(query: str, language: str) -> set[str]:
-    """Return the terms of the query without those of `_UNSPECIFIC`."""
-    return set(query_terms(query, language)) - _unspecific_terms(language) if query.strip() else set()
 
 
 @cache

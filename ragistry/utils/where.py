@@ -134,9 +134,9 @@ def _scalar(key: str, op: str, value: Any) -> Any:
     return value
 
 
-def both(first: Where, second: Where | None) -> Where:
-    """Join two conditions by ``$and``; without a second one, return the first."""
-    return first if second is None else {"$and": [first, second]}
+def both(first: Condition, second: Condition) -> Condition:
+    """Join two conditions by ``$and``."""
+    return Condition({"$and": [first, second]})
 
 
 def keys_of(where: Where) -> set[str]:
@@ -158,6 +158,8 @@ def matches(where: Where, metadata: Mapping[str, Any]) -> bool:
 
 def _compare(op: str, stored: Any, operand: Any) -> bool:
     if op == "$eq":
+        if isinstance(operand, str):
+            return bool(stored == operand)
         return _equal(stored, operand)
     if op == "$ne":
         return not _equal(stored, operand)

@@ -13,7 +13,7 @@ from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.server.jobs import SavedJob
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import SearchRequest
+from ragistry.types import SearchRequest, Where
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
@@ -193,7 +193,8 @@ def _results(workspace: Workspace, question: SearchQuery, technique: str) -> Tec
 
 
 def _request(workspace: Workspace, question: SearchQuery, technique: str) -> SearchRequest:
-    collections, limits = question.collections, []
+    collections = question.collections
+    limits: list[Where] = []
     if len(collections) > 1:
         limits.append(workspace.library.scope.current_names().condition_for(*collections))
     limits += [where] if (where := filters_where(question.filters)) else []

@@ -118,7 +118,7 @@ def test_every_base_is_asked_the_same_and_for_enough():
     words, vectors = bases()
     technique = HybridTechnique({"fetch": 30, "top_k": 2}, bases=[words, vectors])
     assert len(technique.retrieve("q", where={"page": 3})) == 2
-    assert words.asked == vectors.asked == [{"query": "q", "top_k": 30, "where": {"page": 3}}]
+    assert words.asked == vectors.asked == [{"query": "q", "top_k": 30, "where": {"page": {"$eq": 3}}}]
     assert len(technique.retrieve("q", top_k=40)) == 5
     assert words.asked[1] == {"query": "q", "top_k": 60, "where": None}, "whole parts of 30"
 

@@ -375,7 +375,7 @@ def test_bases_of_this_package_are_not_checked_again(tmp_path, store, monkeypatc
     store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
     registry = load(tmp_path, "techniques:\n  bm25: {}\n  both: {use: hybrid, bases: [bm25, bm25]}\n", store=store)
     technique, checked = registry.get("both"), []
-    monkeypatch.setattr("ragistry.techniques.registered.check_query", checked.append)
+    monkeypatch.setattr("ragistry.techniques.built_in.check_query", checked.append)
     monkeypatch.setattr("ragistry.techniques.registered.matches", lambda *_: checked.append("result") or True)
     _, stages = traced(technique, "tea", where={"collection": "a"})
     assert checked == ["tea", "result"]

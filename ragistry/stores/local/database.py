@@ -122,7 +122,8 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Provide a connection with one snapshot of the store."""
-        self.check_usable()
+        if self.closed or self.lock.pid != os.getpid():
+            self.check_usable()
         if not self._idle and reading_mode(self.path) == WRITABLE and self.room.is_short():
             with self._read_alone() as alone:
                 if alone is not None:

@@ -213,7 +213,7 @@ class DerivedIndex(ABC, Generic[V]):
 
     def confirm(self, view: V, head: SnapshotPosition) -> None:
         """Raise `Stale` if a removal that the snapshot does not contain was applied during a search."""
-        if not self.is_current(view) and self._stamp().removed > head.removed:
+        if self._signature() != view.signature and self._stamp().removed > head.removed:
             raise Stale("ahead of this snapshot")
 
     def _loaded(self, connection: Any, head: Any, signature: Signature) -> V:

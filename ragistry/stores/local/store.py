@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +26,7 @@ from ragistry.stores.local.selecting import Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
-from ragistry.stores.records import Keys, Scores, best_documents, best_scores, check_deletion, check_stored, in_order
+from ragistry.stores.records import best_documents, best_scores, check_deletion, check_stored, in_order
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -45,7 +45,7 @@ from ragistry.types import (
 from ragistry.utils.disk import is_full
 from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
-from ragistry.utils.where import normalise
+from ragistry.utils.where import Condition, normalise
 from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ LAG, LAG_SHARE = 1_000, 0.05
 """Number of chunks, or share of all, by which indexes may lag before a writer updates them."""
 SCORES: dict[str, tuple[str, ScoreKind]] = {"words": ("bm25", "bm25"), "vectors": ("dense", "cosine")}
 """Stage and kind of the scores of each index."""
-Found = TypeVar("Found")
 
 
 class LocalStore:
@@ -253,39 +252,44 @@ class LocalStore:
         embedder: EmbedderFingerprint | None = None,
     ) -> list[Document]:
         check_top_k(top_k)
-        return self._search(self._vectors, query_vector, top_k, where, self._documents, embedder=embedder)
+        condition = None if where is None else normalise(where)
+        documents: list[Document] = self._search(self._vectors, query_vector, top_k, condition, embedder=embedder)
+        return documents
 
     def search_text(
         self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
     ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        return self._search(self._words, query, top_k, where, self._documents, every=every)
+        condition = None if where is None else normalise(where)
+        documents: list[Document] = self._search(self._words, query, top_k, condition, every=every)
+        return documents
 
     def rank(
         self,
         query: str | Sequence[float],
         top_k: int,
         *,
-        where: Where | None = None,
+        where: Condition | None = None,
         embedder: EmbedderFingerprint | None = None,
     ) -> Ranking:
         index: DerivedIndex[Any] = self._words if isinstance(query, str) else self._vectors
-        return self._search(index, query, top_k, where, self._ranking, embedder=embedder)
+        ranking: Ranking = self._search(index, query, top_k, where, embedder=embedder, reads=False)
+        return ranking
 
     def _search(
         self,
         index: DerivedIndex[Any],
         query: Any,
         top_k: int,
-        where: Where | None,
-        result: Callable[[sqlite3.Connection, Head, tuple[Keys, Scores], int, tuple[str, ScoreKind]], Found],
+        where: Condition | None,
         *,
         every: bool = False,
         embedder: EmbedderFingerprint | None = None,
-    ) -> Found:
-        """Search an index in a snapshot for which it is valid, and make the result in the same snapshot."""
-        condition = None if where is None else normalise(where)
+        reads: bool = True,
+    ) -> Any:
+        """Search an index in a snapshot for which it is valid; read the documents there, or return a `Ranking`."""
+        stage, kind = SCORES[index.name]
         behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
             with self._database.read() as connection:
@@ -294,9 +298,10 @@ class LocalStore:
                     check_same_embedder(from_json(head.embedder), embedder)
                 try:
                     view = index.view(connection, head)
-                    if index.lag(view, head) > index.may_lag and not behind:
+                    lags = view.stamp.version != head.version and index.lag(view, head) > index.may_lag
+                    if lags and not behind:
                         raise Stale("")
-                    selection = None if condition is None else self._selections.of(connection, head.version, condition)
+                    selection = None if where is None else self._selections.of(connection, head.version, where)
                     if isinstance(index, WordIndex):
                         if selection is None and head.removed > view.stamp.removed:
                             selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
@@ -306,7 +311,13 @@ class LocalStore:
                         vector = unit_query(query, head.dimension or None)
                         found = self._vectors.nearest(connection, head, view, vector, top_k, selection)
                     index.confirm(view, head)
-                    made = result(connection, head, found, top_k, SCORES[index.name])
+                    ids_of, documents_of = partial(rows.ids_of, connection), partial(rows.documents, connection)
+                    if reads:
+                        made: Any = best_documents(found, top_k, stage, kind, ids_of=ids_of, documents_of=documents_of)
+                    else:
+                        scores = best_scores(found, top_k, kind, ids_of=ids_of)
+                        read = partial(self._read_ranked, head.version)
+                        made = Ranking(scores, stage, kind, (self, head.version), read)
                 except Stale as stale:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
@@ -323,30 +334,6 @@ class LocalStore:
                     index.build_privately()
                 behind = str(error)
         raise StoreError(f"the store {str(self.folder)!r} is written so often that no search succeeds; try again")
-
-    def _documents(
-        self,
-        connection: sqlite3.Connection,
-        _: Head,
-        found: tuple[Keys, Scores],
-        top_k: int,
-        score: tuple[str, ScoreKind],
-    ) -> list[Document]:
-        return best_documents(
-            found, top_k, *score,
-            ids_of=partial(rows.ids_of, connection), documents_of=partial(rows.documents, connection),
-        )  # fmt: skip
-
-    def _ranking(
-        self,
-        connection: sqlite3.Connection,
-        head: Head,
-        found: tuple[Keys, Scores],
-        top_k: int,
-        score: tuple[str, ScoreKind],
-    ) -> Ranking:
-        scores = best_scores(found, top_k, score[1], ids_of=partial(rows.ids_of, connection))
-        return Ranking(scores, *score, (self, head.version), partial(self._read_ranked, head.version))
 
     def _read_ranked(self, version: int, keys: Sequence[int]) -> Mapping[int, Document] | None:
         """See `Ranking.read`."""
