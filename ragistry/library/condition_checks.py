@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from time import monotonic
 from typing import Any
 
 from ragistry.errors import InvalidFilterError
 from ragistry.protocols import LibraryStore
-from ragistry.types import Where
+from ragistry.types import SourceInfo, Where
 from ragistry.utils.custom_metadata import INTERNAL, RESERVED, date_text
 from ragistry.utils.where import JOINS, Condition, matches
 from ragistry.utils.wording import did_you_mean, shown
@@ -59,11 +59,14 @@ class ValueKinds:
     def __init__(self, store: LibraryStore) -> None:
         self._store = store
         self._counts: dict[str, dict[str, Counter[str]]] = {}
+        self._changed: set[str] = set()
         self._until = 0.0
 
-    def forget(self) -> None:
-        """Read the sources again at the next use."""
-        self._until = 0.0
+    def forget(self, *collections: str) -> None:
+        """Read the sources of these collections again at the next use; without collections, all."""
+        self._changed.update(collections)
+        if not collections:
+            self._until = 0.0
 
     def uncompared(self, where: Condition, scope: Condition | None) -> str:
         """Describe the keys of a condition whose values have several kinds, some of which it does not compare.
@@ -78,10 +81,9 @@ class ValueKinds:
             return ""
         limits = [*([scope] if scope else []), *_collections(where)]
         counts: dict[str, Counter[str]] = {}
-        for collection, of_keys in self._read().items():
-            if all(matches(limit, {"collection": collection}) for limit in limits):
-                for key in compared.keys() & of_keys.keys():
-                    counts.setdefault(key, Counter()).update(of_keys[key])
+        for of_keys in self._read(lambda name: all(matches(limit, {"collection": name}) for limit in limits)):
+            for key in compared.keys() & of_keys.keys():
+                counts.setdefault(key, Counter()).update(of_keys[key])
         return "; ".join(
             f"the values of {shown(key)} are {_amounts(kinds)}; "
             f"the condition compares only {' and '.join(_plural(kind) for kind in sorted(compared[key]))}"
@@ -89,15 +91,26 @@ class ValueKinds:
             if kinds.keys() - compared[key] and kinds.keys() & compared[key]
         )
 
-    def _read(self) -> dict[str, dict[str, Counter[str]]]:
+    def _read(self, is_within: Callable[[str], bool]) -> list[dict[str, Counter[str]]]:
+        """Return the counts of the keys of each collection within a condition."""
         if monotonic() > self._until:
-            counts: dict[str, dict[str, Counter[str]]] = {}
-            for info in self._store.sources():
-                of_keys = counts.setdefault(info.collection, {})
-                for key, value in info.metadata.items():
-                    of_keys.setdefault(key, Counter())[_kind(value)] += 1
-            self._counts, self._until = counts, monotonic() + REMEMBERED
-        return self._counts
+            self._changed.clear()
+            self._counts, self._until = _counted(self._store.sources()), monotonic() + REMEMBERED
+        for collection in filter(is_within, list(self._changed)):
+            self._changed.discard(collection)
+            counts = _counted(self._store.sources(collection))
+            self._counts = {**self._counts, collection: counts.get(collection, {})}
+        return [of_keys for collection, of_keys in self._counts.items() if is_within(collection)]
+
+
+def _counted(sources: Iterable[SourceInfo]) -> dict[str, dict[str, Counter[str]]]:
+    """Count the kinds of values of each key in each collection."""
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    for info in sources:
+        of_keys = counts.setdefault(info.collection, {})
+        for key, value in info.metadata.items():
+            of_keys.setdefault(key, Counter())[_kind(value)] += 1
+    return counts
 
 
 def check_condition(store: LibraryStore, where: Condition, scope: Condition | None, *, found: bool) -> str:

@@ -94,9 +94,9 @@ class DocumentService(IngestMethods, SearchMethods):
         self.generator = generator
         self.scope = Scope(collections, store)
 
-    def _wrote(self) -> None:
-        """Report that chunks were added, deleted or changed."""
-        self._kinds.forget()
+    def _wrote(self, *collections: str) -> None:
+        """Report that chunks of these collections were added, deleted or changed."""
+        self._kinds.forget(*collections)
         self._after_write()
 
     def carry_out(
@@ -129,13 +129,13 @@ class DocumentService(IngestMethods, SearchMethods):
                 report.deleted.append(name)
         except BaseException as error:  # the sources written before must be searchable too
             with suppress(RagistryError):
-                self._wrote()
+                self._wrote(collection)
             if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
                 error, CollectionNotFoundError
             ):
                 say_written(error, report)
             raise
-        self._wrote()
+        self._wrote(collection)
         return report
 
     def _check_collection(self, name: str) -> None:
@@ -343,7 +343,7 @@ class DocumentService(IngestMethods, SearchMethods):
         if not removed:
             self.collections.remove(name, before=remove_chunks)
         self.scope.forget()
-        self._wrote()
+        self._wrote(name)
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
@@ -358,7 +358,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         found = self.source(source, collection)
         self.store.replace_source(collection, found.source_file, [])
-        self._wrote()
+        self._wrote(collection)
         return found.chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
@@ -375,7 +375,7 @@ class DocumentService(IngestMethods, SearchMethods):
         found = [known.get(source) or self.source(source, collection) for source in sources]
         for info in found:
             self.store.replace_source(collection, info.source_file, [])
-        self._wrote()
+        self._wrote(collection)
         return sum(info.chunks for info in found)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
@@ -399,7 +399,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         with self.collections.collection_lock(to_col):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
-        self._wrote()
+        self._wrote(from_col, to_col)
         return chunks
 
     def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:
@@ -421,7 +421,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         with self.collections.collection_lock(collection):
             set_metadata(self.store, self.source(source, collection), metadata)
-        self._wrote()
+        self._wrote(collection)
         return self.source(source, collection)
 
     def count(self, collection: str | None = None) -> int:

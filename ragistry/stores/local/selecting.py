@@ -21,19 +21,25 @@ from ragistry.utils.where import matches, settle
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.local.database import Head
 
 MEMORY = 256_000_000
 """Maximum size in bytes of cached keys and vectors."""
+CHANGES = 10_000
+"""Number of writes that selections can follow."""
 LONGEST_SQL = 100
 """Maximum number of values in a statement; longer conditions are evaluated without SQL."""
 
 
 @dataclass(slots=True)
 class Selection:
-    """The keys that meet a condition, ascending; and, once read, those with a vector, and the vectors."""
+    """The keys that meet a condition, ascending.
+
+    ``matrix``: once read, the keys that have a vector, the vectors, and the keys whose vectors have not been read yet.
+    """
 
     keys: Keys
-    matrix: tuple[Keys, Vectors] | None = None
+    matrix: tuple[Keys, Vectors, Keys] | None = None
 
     @property
     def size(self) -> int:
@@ -41,26 +47,81 @@ class Selection:
         return self.keys.nbytes + (0 if self.matrix is None else self.matrix[1].nbytes)
 
 
+class Change(NamedTuple):
+    """A write of this store object that added or removed chunks.
+
+    ``before``: the counters before it. ``version``: of the store after it. ``removed``: keys of the removed chunks.
+    """
+
+    before: Head
+    version: int
+    removed: Keys
+
+
 class Selections:
-    """A cache of the last selections, because selecting chunks may take longer than searching them. Thread-safe."""
+    """A cache of the last selections, because selecting chunks may take longer than searching them. Thread-safe.
+
+    After writes of the same store object, a selection is completed from the chunks that were added and removed. After
+    other writes, such as moves and those of other processes, the chunks are selected anew.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str], Selection] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Head, Selection]] = OrderedDict()
+        self._changes: OrderedDict[int, Change] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, connection: sqlite3.Connection, version: int, where: Where) -> Selection:
-        """Return the selection of a condition in its normal form, in this version of the store."""
-        name = version, repr(where)
-        selection = self._kept.get(name)
-        if selection is None:
+    def follow(self, change: Change) -> None:
+        """Record a write."""
+        if change.version == change.before.version:  # nothing was written
+            return
+        with self._lock:
+            self._changes[change.version] = change
+            if len(self._changes) > CHANGES:
+                self._changes.popitem(last=False)
+
+    def of(self, connection: sqlite3.Connection, head: Head, where: Where) -> Selection:
+        """Return the selection of a condition in its normal form, in this snapshot of the store."""
+        name = repr(where)
+        before, known = self._known.get(name, (None, None))
+        if before is not None and known is not None and before.version == head.version:
+            return known
+        removed = None if before is None else self._removed(before.version, head.version)
+        if before is None or known is None or removed is None:
             selection = Selection(selected_keys(connection, where))
-            with self._lock:
-                if self._kept and next(reversed(self._kept))[0] < version:
-                    self._kept.clear()
-                self._kept[name] = selection
-                while len(self._kept) > 1 and sum(each.size for each in self._kept.values()) > MEMORY:
-                    self._kept.popitem(last=False)
+        else:
+            selection = _completed(known, removed, selected_keys(connection, where, first=before.next_key))
+        with self._lock:
+            if before is None or before.version < head.version:
+                self._known[name] = head, selection
+                self._known.move_to_end(name)
+                while len(self._known) > 1 and sum(each.size for _, each in self._known.values()) > MEMORY:
+                    self._known.popitem(last=False)
         return selection
+
+    def _removed(self, version: int, after: int) -> Keys | None:
+        """Return the keys removed between two versions; None if other writes were between them."""
+        removed = [np.empty(0, dtype=np.int64)]
+        with self._lock:
+            while after != version:
+                change = self._changes.get(after)
+                if change is None:
+                    return None
+                removed.append(change.removed)
+                after = change.before.version
+        return np.concatenate(removed)
+
+
+def _completed(known: Selection, removed: Keys, added: Keys) -> Selection:
+    """Return a selection without removed keys and with added ones, which are larger than the known ones."""
+    keys, matrix = known.keys, known.matrix
+    if len(removed):
+        keys = keys[~np.isin(keys, removed)]
+    if matrix is not None:
+        found, vectors, unread = matrix
+        if len(stay := np.flatnonzero(~np.isin(found, removed))) < len(found):
+            found, vectors = found[stay], vectors[stay]
+        matrix = found, vectors, np.concatenate([unread[~np.isin(unread, removed)], added])
+    return Selection(np.concatenate([keys, added]) if len(added) else keys, matrix)
 
 
 class Sql(NamedTuple):
@@ -74,31 +135,33 @@ class Sql(NamedTuple):
 ANY = Sql("1")
 
 
-def selected_keys(connection: sqlite3.Connection, where: Where | None) -> Keys:
-    """Return the keys of the chunks that meet a condition in its normal form, ascending; None: all chunks."""
+def selected_keys(connection: sqlite3.Connection, where: Where | None, *, first: int = 0) -> Keys:
+    """Return the keys of the chunks that meet a condition in its normal form, ascending; None: all chunks.
+
+    ``first``: select only chunks from this key on.
+    """
     if where is None:
         return _keys(connection.execute("SELECT key FROM chunks ORDER BY key"))
+    newer = f" AND key >= {first}" if first else ""
+    source = "+source" if first else "source"  # with a plus, SQLite looks up keys in place of sources
     names = _on_names(where)
-    parts = [_loose(connection, where)]
+    parts = [_loose(connection, where, source, newer)]
     if names.exact:
-        parts.append(
-            _keys(
-                connection.execute(
-                    f"SELECT key FROM chunks WHERE source IN (SELECT id FROM sources WHERE {names.text})", names.values
-                )
-            )
-        )
+        chosen = f"SELECT key FROM chunks WHERE {source} IN (SELECT id FROM sources WHERE {names.text}){newer}"
+        parts.append(_keys(connection.execute(chosen, names.values)))
     else:
-        parts += _by_source(connection, where, names)
+        parts += _by_source(connection, where, names, source, newer)
     keys = np.concatenate(parts)
     keys.sort()
     return keys
 
 
-def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iterator[Keys]:
+def _by_source(connection: sqlite3.Connection, where: Where, names: Sql, source: str, newer: str) -> Iterator[Keys]:
     """Yield all chunks of sources that fully meet the condition, and the matching chunks of other sources."""
+    within = f" AND id IN (SELECT source FROM chunks WHERE source IS NOT NULL{newer})" if newer else ""
     rows = connection.execute(
-        f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE {names.text}", names.values
+        f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE ({names.text}){within}",
+        names.values,
     ).fetchall()
     parsed = iter(json.loads(f"[{','.join([f'{row[1]},{row[2]}' for row in rows])}]"))
     whole: list[int] = []
@@ -110,22 +173,23 @@ def _by_source(connection: sqlite3.Connection, where: Where, names: Sql) -> Iter
             whole.append(id)
         elif verdict is not False:
             partial.setdefault(json.dumps(verdict), []).append(id)
-    yield _keys(connection.execute(f"SELECT key FROM chunks WHERE source IN {_VALUES}", (json.dumps(whole),)))
+    every = f"SELECT key FROM chunks WHERE {source} IN {_VALUES}{newer}"
+    yield _keys(connection.execute(every, (json.dumps(whole),)))
     for left, sources in partial.items():
         condition = json.loads(left)  # restricted to metadata that differ among the chunks of a source
         text = _on_text(condition)
         rows = connection.execute(
-            f"SELECT key, metadata FROM chunks WHERE source IN {_VALUES} AND ({text.text})",
+            f"SELECT key, metadata FROM chunks WHERE {source} IN {_VALUES} AND ({text.text}){newer}",
             (json.dumps(sources), *text.values),
         ).fetchall()
         yield _meeting(condition, rows)
 
 
-def _loose(connection: sqlite3.Connection, where: Where) -> Keys:
+def _loose(connection: sqlite3.Connection, where: Where, source: str, newer: str) -> Keys:
     """Return the matching chunks without a source."""
     text = _on_text(where)
     rows = connection.execute(
-        f"SELECT key, metadata FROM chunks WHERE source IS NULL AND ({text.text})", text.values
+        f"SELECT key, metadata FROM chunks WHERE {source} IS NULL AND ({text.text}){newer}", text.values
     ).fetchall()
     return _meeting(where, rows)
 

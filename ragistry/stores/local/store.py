@@ -22,7 +22,7 @@ from ragistry.stores.local.database import FILE, Database, Head, advance, read_h
 from ragistry.stores.local.embedding import record_embedder, reembed
 from ragistry.stores.local.index import DerivedIndex, Stale
 from ragistry.stores.local.salvage import REMEDY, discard_kept, faults, salvage
-from ragistry.stores.local.selecting import Selection, Selections, selected_keys
+from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
@@ -135,7 +135,8 @@ class LocalStore:
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
                 advance(connection, head, checked)
-        self._written(head, len(checked.ids))
+            change = _change(connection, head)
+        self._written(change, len(checked.ids))
         return len(checked.ids)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
@@ -150,7 +151,8 @@ class LocalStore:
                 self._database.room.check_deletion(rows.size_of(connection, (collection, source_file)))
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
             advance(connection, head, checked)
-        self._written(head, len(chunks))
+            change = _change(connection, head)
+        self._written(change, len(chunks))
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
         check_source(to_collection, source_file, ())
@@ -176,7 +178,8 @@ class LocalStore:
             self._database.room.check_deletion(len(keys))
             removed = rows.remove(connection, keys)
             advance(connection, head)
-        self._written(head, 0)
+            change = _change(connection, head)
+        self._written(change, 0)
         return removed
 
     def clear_collection(self) -> None:
@@ -224,12 +227,13 @@ class LocalStore:
         payload = sum(len(text) for text in chunks.texts) + chunks.vectors.nbytes
         self._database.room.check_write(len(chunks.ids), payload)
 
-    def _written(self, head: Head, added: int) -> None:
+    def _written(self, change: Change, added: int) -> None:
         """Update the indexes from time to time, so that no search has to wait long for it."""
         self._wrote = True
+        self._selections.follow(change)
         for index in self._indexes():
-            lag = head.next_key + added - index.followed()
-            if lag > LAG and lag > LAG_SHARE * head.next_key:
+            lag = change.before.next_key + added - index.followed()
+            if lag > LAG and lag > LAG_SHARE * change.before.next_key:
                 self._bring_up_if_possible(index)
 
     def _bring_up_if_possible(self, index: DerivedIndex[Any]) -> None:
@@ -301,7 +305,7 @@ class LocalStore:
                     lags = view.stamp.version != head.version and index.lag(view, head) > index.may_lag
                     if lags and not behind:
                         raise Stale("")
-                    selection = None if where is None else self._selections.of(connection, head.version, where)
+                    selection = None if where is None else self._selections.of(connection, head, where)
                     if isinstance(index, WordIndex):
                         if selection is None and head.removed > view.stamp.removed:
                             selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
@@ -465,6 +469,12 @@ class LocalStore:
         self._database.close()
         if self._exclusive:
             self._lock.release()
+
+
+def _change(connection: sqlite3.Connection, before: Head) -> Change:
+    """Return what a transaction has written."""
+    removed = connection.execute("SELECT key FROM removed WHERE number > ?", (before.removed,)).fetchall()
+    return Change(before, read_head(connection).version, np.array(removed, dtype=np.int64).reshape(-1))
 
 
 def _folder(folder: Any) -> Path:

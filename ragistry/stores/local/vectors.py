@@ -108,9 +108,12 @@ class VectorIndex(DerivedIndex[VectorView]):
                 return np.empty(0, np.int64), np.empty(0, np.float32)
             raise Stale("made before the first vector")
         if selection is not None and len(selection.keys) <= max(EXACT_SELECTION, self.exact_below):
-            if selection.matrix is None:
-                selection.matrix = self._matrix(connection, head, view, selection.keys)
-            keys, matrix = selection.matrix
+            keys, matrix, unread = selection.matrix or (selection.keys[:0], None, selection.keys)
+            if matrix is None or len(unread):
+                newer, vectors = self._matrix(connection, head, view, unread)
+                keys = np.concatenate([keys, newer])
+                matrix = vectors if matrix is None else np.concatenate([matrix, vectors])
+                selection.matrix = keys, matrix, unread[:0]
             return best(keys, np.maximum(np.vecdot(matrix, query), 0), top_k)  # below 0, all are equal
         dead = view.dead if view.stamp.removed == head.removed else _removed_since(connection, view)
         if len(dead) == len(view.keys):
