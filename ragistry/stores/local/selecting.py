@@ -10,12 +10,13 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragistry.stores.records import NAMES, Keys
+from ragistry.stores.records import NAMES, Keys, compact_json
 from ragistry.types import Where
 from ragistry.utils.where import matches, settle
 
@@ -133,6 +134,16 @@ class Sql(NamedTuple):
 
 
 ANY = Sql("1")
+_RANGES = {
+    "$eq": (True, True),
+    "$gt": (True, False),
+    "$gte": (True, False),
+    "$lt": (False, True),
+    "$lte": (False, True),
+}
+"""Operators on numbers, and whether their operand limits the numbers below and above."""
+SLACK = 1e-9
+"""Relative width added to a range, because SQLite may round a number in JSON otherwise than Python does."""
 
 
 def selected_keys(connection: sqlite3.Connection, where: Where | None, *, first: int = 0) -> Keys:
@@ -150,18 +161,18 @@ def selected_keys(connection: sqlite3.Connection, where: Where | None, *, first:
         chosen = f"SELECT key FROM chunks WHERE {source} IN (SELECT id FROM sources WHERE {names.text}){newer}"
         parts.append(_keys(connection.execute(chosen, names.values)))
     else:
-        parts += _by_source(connection, where, names, source, newer)
+        parts += _by_source(connection, where, _on_sources(where), source, newer)
     keys = np.concatenate(parts)
     keys.sort()
     return keys
 
 
-def _by_source(connection: sqlite3.Connection, where: Where, names: Sql, source: str, newer: str) -> Iterator[Keys]:
+def _by_source(connection: sqlite3.Connection, where: Where, possible: Sql, source: str, newer: str) -> Iterator[Keys]:
     """Yield all chunks of sources that fully meet the condition, and the matching chunks of other sources."""
     within = f" AND id IN (SELECT source FROM chunks WHERE source IS NOT NULL{newer})" if newer else ""
     rows = connection.execute(
-        f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE ({names.text}){within}",
-        names.values,
+        f"SELECT id, metadata, varying, collection, source_file FROM sources WHERE ({possible.text}){within}",
+        possible.values,
     ).fetchall()
     parsed = iter(json.loads(f"[{','.join([f'{row[1]},{row[2]}' for row in rows])}]"))
     whole: list[int] = []
@@ -222,13 +233,29 @@ def _on_names(where: Where) -> Sql:
     return Sql(f"{key} {'NOT ' * (op in ('$ne', '$nin'))}IN ({','.join('?' * len(values))})", values, exact=True)
 
 
+def _on_sources(where: Where) -> Sql:
+    """Translate a condition for sources: their own metadata may meet it, or those of their chunks may."""
+    [(key, value)] = where.items()
+    if key in ("$and", "$or"):
+        return _joined(key, [_on_sources(part) for part in value])
+    if key in NAMES:
+        return _on_names(where)
+    own = _on_text(where)
+    return own if own is ANY else Sql(f"{own.text} OR instr(varying, ?)", (*own.values, compact_json(key)))
+
+
 def _on_text(where: Where) -> Sql:
-    """Translate a condition for the stored metadata of a chunk: they must contain a required text."""
+    """Translate a condition for stored metadata: they must contain a required text, or a number in a range."""
     [(key, value)] = where.items()
     if key in ("$and", "$or"):
         return _joined(key, [_on_text(part) for part in value])
     [(op, operand)] = value.items()
     values = operand if isinstance(operand, list) else [operand]
+    if op in _RANGES and type(operand) in (int, float) and abs(operand) < 1e300 and '"' not in key and "\\" not in key:
+        low, high = _RANGES[op]
+        slack = abs(operand) * SLACK
+        limits = (operand - slack if low else -inf, operand + slack if high else inf)
+        return Sql("json_extract(metadata, ?) BETWEEN ? AND ?", (f'$."{key}"', *map(float, limits)))
     if (
         op not in ("$eq", "$in", "$contains")
         or len(values) > LONGEST_SQL
