@@ -22,6 +22,18 @@ from ragistry.config.settings import DEFAULTS
 from ragistry.techniques.registry import TechniqueRegistry
 TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
 """
+SEARCH = """
+import sys, tempfile
+from ragistry import open_workspace
+with tempfile.TemporaryDirectory() as folder:
+    with open_workspace(folder) as workspace:
+        workspace.library.create_collection("notes")
+        workspace.library.ingest_text("Drain the pump.", "pump.txt", "notes")
+    for name in [name for name in sys.modules if name.startswith("filelock")]:
+        del sys.modules[name]
+    with open_workspace(folder) as workspace:
+        assert workspace.search("pump", technique="bm25").documents
+"""
 
 
 @pytest.mark.parametrize(
@@ -30,9 +42,10 @@ TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
         ("import ragistry", HEAVY, set()),
         ("import numpy", HEAVY, {"numpy"}),  # the measurement sees what is loaded
         (REGISTRY, ("pocketflow", "ragistry.techniques.graph"), set()),
-        (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "ruamel", "pydantic", "httpx"), set()),
+        (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "ruamel", "pydantic", "httpx", "rich", "filelock"), set()),
+        (SEARCH, ("filelock",), set()),
     ],
-    ids=["package", "numpy", "techniques", "help"],
+    ids=["package", "numpy", "techniques", "help", "search"],
 )
 def test_import_loads_nothing_heavy(statement: str, names: tuple[str, ...], loaded: set[str]) -> None:
     code = f"{statement}\nimport sys\nprint(*[name for name in {names!r} if name in sys.modules])"

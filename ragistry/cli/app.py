@@ -97,7 +97,7 @@ class LazyCommand(TyperCommand):
     """A command whose module is imported when the command runs, not when it is listed."""
 
     def __init__(self, name: str, place: str, help: str) -> None:
-        super().__init__(name, help=help)
+        super().__init__(name, help=help, rich_markup_mode=None)
         self._place = place
         self._command: Any = None
 
@@ -106,7 +106,7 @@ class LazyCommand(TyperCommand):
         if self._command is None:
             module, _, attribute = self._place.partition(":")
             found = getattr(import_module(f"ragistry.cli.{module}"), attribute)
-            group = typer.Typer()
+            group = typer.Typer(rich_markup_mode=None)
             if isinstance(found, typer.Typer):
                 group.add_typer(found, name=self.name)
             else:
@@ -130,12 +130,18 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         self.commands = {name: LazyCommand(name, *entry) for name, entry in COMMANDS.items()}
 
+    def format_commands(self, context: Any, formatter: Any) -> None:  # noqa: ARG002, the parser passes it
+        """List the commands with their whole help, which the parser would cut."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in self.commands.items()])
+
 
 app = typer.Typer(
     name="ragistry",
     cls=Commands,
     help="Name a retrieval technique, ingest once, ask, and see which technique is better on your documents.",
     invoke_without_command=True,
+    rich_markup_mode=None,  # the help of rich takes twice the time of the rest
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ragistry.config.files import NAME_RULE, CollectionEntry, DocumentsFile, read_file
@@ -26,6 +26,9 @@ from ragistry.errors import (
 from ragistry.utils.disk import remedy
 from ragistry.utils.metadata import value_problem
 from ragistry.utils.wording import no_collection, shown
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _log = logging.getLogger(__name__)
 Version = tuple[int, int, int]
@@ -88,7 +91,7 @@ class CollectionsFile:
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._lock())
-            except Timeout as error:
+            except TimeoutError as error:
                 raise self._in_use() from error
             except OSError:
                 pass  # a read-only folder
@@ -208,7 +211,7 @@ class CollectionsFile:
                     )
         except RagistryError:
             raise  # some are also OSError
-        except Timeout as error:
+        except TimeoutError as error:
             raise self._in_use() from error
         except OSError as error:
             raise ConfigError(f"cannot write {str(self.path)!r}: {error.strerror}; {remedy(error)}") from error
@@ -218,6 +221,8 @@ class CollectionsFile:
             notify()
 
     def _lock(self) -> FileLock:
+        from filelock import FileLock  # not at the top, because a search locks nothing
+
         return FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_TIMEOUT)
 
     def _in_use(self) -> ConfigError:

@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.utils.disk import remedy
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 REMEDY = "end that process, or wait until it is done"
 
@@ -28,7 +30,7 @@ REMEDY = "end that process, or wait until it is done"
 class _Shared:
     """The state shared by every `WriterLock` of this process on one file."""
 
-    lock: FileLock
+    lock: FileLock | None = None
     turn: threading.RLock = field(default_factory=threading.RLock)
     guard: threading.Lock = field(default_factory=threading.Lock)
     holders: int = 0
@@ -47,7 +49,7 @@ class WriterLock:
         self.path, self.place, self.wait, self.remedy = path, place, wait, remedy
         self.pid = os.getpid()
         # By process id: a forked child does not hold the lock of its parent.
-        self._state = _shared.setdefault((os.getpid(), path), _Shared(FileLock(path, thread_local=False)))
+        self._state = _shared.setdefault((os.getpid(), path), _Shared())
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -87,12 +89,17 @@ class WriterLock:
             if self._state.holders == 0:
                 with suppress(OSError):
                     self._note.unlink(missing_ok=True)
-                self._state.lock.release()
+                if self._state.lock is not None:
+                    self._state.lock.release()
 
     def _acquire(self) -> None:
+        from filelock import FileLock  # not at the top, because a search locks nothing
+
+        if self._state.lock is None:
+            self._state.lock = FileLock(self.path, thread_local=False)
         try:
             self._state.lock.acquire(timeout=self.wait, poll_interval=0.02)
-        except Timeout as error:
+        except TimeoutError as error:
             raise StoreLockedError(f"{self.place} is being written by {self._holder()}; {self.remedy}") from error
         except OSError as error:
             raise StoreError(
