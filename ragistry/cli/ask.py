@@ -91,5 +91,5 @@ def _report_end(answer: Answer) -> None:
 def _warn_of_unsupported(answer: Answer) -> None:
     for sentence in answer.sentences:
         if not sentence.supported:
-            cited = "the passages it cites" if sentence.citations else "a passage, because it cites none"
-            error_line(f"not supported by {cited}: {visible_line(sentence.text)!r}", "warning")
+            what = "shares no wording with its source" if sentence.citations else "cites no source"
+            error_line(f"{what}: {visible_line(sentence.text)!r}", "warning")

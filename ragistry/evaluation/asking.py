@@ -43,8 +43,8 @@ TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
 """Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
 """Name for the time of a technique outside its stages."""
-ASKED_AGAIN = ("technique", "embedder", "versions")
-"""Parts of the key of rankings after whose change a technique is asked again; another test set or depth is refused."""
+ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs")
+"""Parts of the key of rankings after whose change a technique is asked again; another test set is refused."""
 PAIRS = ("documents", "passages")
 """Fields of a ranking whose rows are tuples."""
 
@@ -61,6 +61,8 @@ class QueryRanking:
         calls: Number of calls of models.
         tokens: Number of tokens that models read.
         returned_tokens: Tokens of the texts that the search returned.
+        shallow: Number of results → documents of a search for so many, of a technique whose first results depend on
+            their number.
         stages: Milliseconds of each stage without the stages inside it, in the order in which they began. The sum is
             about ``ms``.
         scores: Scores that each stage gave to the first and to the relevant documents.
@@ -78,6 +80,7 @@ class QueryRanking:
     tokens: int = 0
     returned_tokens: int = 0
     stages: dict[str, float] = field(default_factory=dict)
+    shallow: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     route: list[dict[str, Any]] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
@@ -106,10 +109,10 @@ class RankingFile:
     def read(self) -> dict[str, QueryRanking]:
         """Read the rankings by query, and remove an unfinished last line of a stopped process from the file.
 
-        Rankings of another version of the technique or of its models are dropped.
+        Rankings of another depth, or of another version of the technique or its models, are dropped.
 
         Raises:
-            EvaluationError: The file has rankings of another test set or depth, or other content.
+            EvaluationError: The file has rankings of another test set, or other content.
         """
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         if lines and not lines[-1].endswith(b"\n"):
@@ -120,7 +123,12 @@ class RankingFile:
             head, *rows = map(json.loads, lines)
             other = sorted(set(differing(head["of"], self.head["of"])))
             found = {
-                row["query"]: QueryRanking(**row | {key: list(map(tuple, row[key])) for key in PAIRS}) for row in rows
+                row["query"]: QueryRanking(
+                    **row
+                    | {key: list(map(tuple, row[key])) for key in PAIRS}
+                    | {"shallow": {depth: list(map(tuple, hits)) for depth, hits in row["shallow"].items()}}
+                )
+                for row in rows
             }
         except (ValueError, TypeError, KeyError) as error:
             raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
@@ -193,6 +201,7 @@ class Asking:
             document, too.
         seed: Seed of the order in which techniques take turns.
         timing_repeats: How often some queries are repeated to measure their time.
+        cutoffs: Numbers of results below the depth at which measures end.
         embedder: The embedder of the comparison, if there is one.
         files: The file that keeps the rankings of a technique.
         progress: Called before each query.
@@ -206,6 +215,7 @@ class Asking:
     drop_query: bool = False
     seed: int = 0
     timing_repeats: int = TIMING_REPEATS
+    cutoffs: Sequence[int] = ()
     embedder: RecordedEmbedder | None = None
     files: Mapping[str, RankingFile] = field(default_factory=dict)
     progress: Progress | None = None
@@ -279,7 +289,9 @@ class Asking:
             return
         self.rankings[name] = {
             query: QueryRanking(
-                query, [hit for hit in hits if not (self.drop_query and hit[0] == query)][: self.depth], 0.0
+                query,
+                self.joined([hit for hit in hits if not (self.drop_query and hit[0] == query)])[: self.depth],
+                0.0,
             )
             for query, hits in found.items()
         }
@@ -337,33 +349,17 @@ class Asking:
         )
 
     def ask(self, system: System, query: str) -> QueryRanking:
-        """Search for the cost, then ask for as many chunks as the depth in documents needs, for the ranking."""
+        """Search for the cost, then ask for the ranking, once for each depth if that changes the first results."""
         searched = self.search(system, query)
-        spans = bool(self.dataset.spans)
-        documents = self.depth + self.drop_query  # one more for the document that is dropped
-        wanted = min(TOP_K_LIMIT, math.ceil(documents * (1.0 if spans else system.chunks_per_document)))
-        while True:
-            if self.embedder is not None:
-                self.embedder.file.charged.clear()
-            with collect() as trace:
-                chunks = system.technique.retrieve(
-                    self.dataset.queries[query], top_k=None if system.own_top_k else wanted
-                )
-            best: dict[str, Document] = {}  # a document has the rank of its first chunk
-            for chunk in chunks:
-                best.setdefault(document_of(chunk, self.known, system), chunk)
-            if self.drop_query:
-                best.pop(query, None)
-            enough = len(best) >= self.depth or len(chunks) < wanted or wanted == TOP_K_LIMIT
-            if enough or system.own_top_k or spans:
-                break
-            wanted = min(TOP_K_LIMIT, wanted * 2)
-        best = dict(list(best.items())[: self.depth])
-        stages = trace.stages()
+        best, chunks, stages = self._ranking(system, query, self.depth)
+        shallow = {}
+        if not (system.technique.stable_order or system.own_top_k):
+            shallow = {str(depth): _hits(self._ranking(system, query, depth)[0]) for depth in self.cutoffs}
         relevant = [id for id, grade in self.dataset.qrels[query].items() if grade > 0 and id in best]
         return replace(
             searched,
-            documents=[(id, float(chunk.score)) for id, chunk in best.items()],
+            documents=_hits(best),
+            shallow=shallow,
             scores={
                 id: {stage_name(score): float(score.value) for score in best[id].scores if math.isfinite(score.value)}
                 for id in dict.fromkeys([*list(best)[:CUTOFF], *relevant])
@@ -375,13 +371,57 @@ class Asking:
             passages=list(self._passages(system, chunks[: self.depth])),
         )
 
+    def _ranking(
+        self, system: System, query: str, depth: int
+    ) -> tuple[dict[str, Document], Sequence[Document], Sequence[Stage]]:
+        """Ask for results until they are of ``depth`` documents; a technique without a stable order is asked once.
+
+        Returns:
+            The best result of each document, all results, and the stages of the last request.
+        """
+        spans, stable = bool(self.dataset.spans), system.technique.stable_order
+        documents = depth + self.drop_query  # one more for the document that is dropped
+        per_document = system.chunks_per_document if stable and not spans else 1.0
+        wanted = min(TOP_K_LIMIT, math.ceil(documents * per_document))
+        while True:
+            if self.embedder is not None:
+                self.embedder.file.charged.clear()
+            with collect() as trace:
+                chunks = system.technique.retrieve(
+                    self.dataset.queries[query], top_k=None if system.own_top_k else wanted
+                )
+            best: dict[str, Document] = {}  # a document has the rank of its first chunk
+            for chunk in chunks:
+                best.setdefault(self._unit(document_of(chunk, self.known, system)), chunk)
+            if self.drop_query:
+                best.pop(query, None)
+            enough = len(best) >= depth or len(chunks) < wanted or wanted == TOP_K_LIMIT
+            if enough or system.own_top_k or spans or not stable:
+                return dict(list(best.items())[:depth]), chunks, trace.stages()
+            wanted = min(TOP_K_LIMIT, wanted * 2)
+
+    def _unit(self, document: str) -> str:
+        """Return the first document with the same text."""
+        return self.dataset.first_copy.get(document, document)
+
+    def joined(self, hits: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+        """Drop documents with the text of an earlier one."""
+        found: dict[str, float] = {}
+        for document, score in hits:
+            found.setdefault(self._unit(document), score)
+        return list(found.items())
+
     def _passages(self, system: System, chunks: Iterable[Document]) -> Iterator[tuple[str, int, int]]:
         for chunk in chunks:
             start, end = chunk.metadata.get("start"), chunk.metadata.get("end")
             if type(start) is int and type(end) is int:
-                document = document_of(chunk, self.known, system)
+                document = self._unit(document_of(chunk, self.known, system))
                 before = self.dataset.starts.get(document, 0)
                 yield document, start - before, end - before
+
+
+def _hits(best: Mapping[str, Document]) -> list[tuple[str, float]]:
+    return [(document, float(chunk.score)) for document, chunk in best.items()]
 
 
 def failure(error: Exception, query: str = "") -> TechniqueFailure:

@@ -113,20 +113,24 @@ def compare(
     """
     progress, load = shown_progress(progress), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
-    tested, objects = _test_set(dataset), _named(techniques)
+    tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     columns = variants(list(objects), _chunking(chunk_size, tested), grid or {})
     _check_options(columns, baseline, margin, tune_on, timing_repeats)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     _check_sources(engine, record, replay, runs)
-    asking = Asking(tested, _depth(depth, parsed), drop_query, seed, timing_repeats, progress=progress)
+    deepest = _depth(depth, parsed)
+    cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
+    asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
     contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
     with ExitStack() as stack:
         systems, errors, asking.embedder, default = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
             keys = {
-                one.name: one.key(tested, embedder) | {"depth": asking.depth, "drop_query": drop_query}
+                one.name: one.key(tested, embedder)
+                | {"depth": asking.depth, "drop_query": drop_query}
+                | ({} if one.technique.stable_order else {"cutoffs": cutoffs})
                 for one in systems
                 if one.run is None
             }
@@ -168,7 +172,10 @@ def compare(
         failures=asking.failures,
         indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
         collections=collections,
-        controls={} if tested.spans else controls(tested, asking.depth, seed),  # They rank documents, not passages.
+        controls={
+            name: {query: asking.joined(hits) for query, hits in run.items()}
+            for name, run in ({} if tested.spans else controls(tested, asking.depth, seed)).items()
+        },  # They rank documents, not passages.
         untimed={one.name for one in systems if one.run is not None},
         variants={column.name: column.technique for column in columns if column.name != column.technique},
         tune_on=tune_on,

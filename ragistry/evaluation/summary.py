@@ -247,7 +247,14 @@ def _measured(
     if dataset.spans:
         passages: dict[str, Sequence[Passage]] = {query: ranking.passages for query, ranking in rankings.items()}
         return per_query_of_passages(measures, dataset.spans, passages)
-    return per_query(measures, dataset.qrels, {query: ranking.documents for query, ranking in rankings.items()})
+    return {
+        str(measure): per_query(
+            [measure],
+            dataset.qrels,
+            {query: one.shallow.get(str(measure.cutoff), one.documents) for query, one in rankings.items()},
+        )[str(measure)]
+        for measure in measures
+    }
 
 
 def _same(rankings: Mapping[str, Mapping[str, QueryRanking]], baseline: str | None, *, spans: bool) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragistry.evaluation.figures import ALPHA, Pair, names_text, p_text
+from ragistry.evaluation.figures import ALPHA, Pair, names_text
 from ragistry.evaluation.result import Comparison
 from ragistry.utils.wording import agreeing, numbered
 
@@ -58,6 +58,8 @@ def notes(comparison: Comparison, dataset: Dataset, rankings: Rankings) -> list[
     """List what helps to read the figures."""
     return [
         *_same(comparison),
+        *_copies(dataset),
+        *_depths(rankings),
         *_deep(comparison, comparison.measures[1:]),
         *_judgements(dataset),
         *_times(comparison, rankings),
@@ -70,25 +72,17 @@ def notes(comparison: Comparison, dataset: Dataset, rankings: Rankings) -> list[
 
 
 def _controls(comparison: Comparison) -> Iterator[str]:
-    best, by_names = next(iter(comparison.by_quality), None), []
+    """What names alone or chance find is a property of the test set, whatever technique is the best."""
     for control, means in comparison.controls.items():
         pairs = [pair for pair in comparison.control_pairs if pair.b == f"{control} (control)"]
-        weak = {pair.a: pair for pair in pairs if not _beats(pair)}
-        mean, what = means[comparison.measure], CONTROLS.get(control, control)
-        if best in weak:
-            lead = f"difference {weak[best].difference:+.3f}, {p_text(weak[best].p)}"
-            text = f"{what} ({control}: {comparison.measure} {mean:.3f}, {lead})"
-            if control == "random":
-                yield f"{best} is not significantly better than {text}, so the figures show no retrieval at all."
-            else:
-                by_names.append(text)
-        elif control == "random" and weak:
-            yield f"Not significantly better than {what} ({mean:.3f}): {names_text(list(weak))}."
-    if by_names:
-        yield (
-            f"{best} is not significantly better than {' or '.join(by_names)}. Names alone may answer this test set, "
-            "so its figures may say nothing about the retrieval of texts."
-        )
+        weak = [pair for pair in pairs if not _beats(pair)]
+        if not weak:
+            continue
+        what = f"{CONTROLS.get(control, control)} ({control}: {comparison.measure} {means[comparison.measure]:.3f})"
+        text = f"Not significantly better than {what}: {names_text([pair.a for pair in weak])}."
+        if control != "random":
+            text += " Names may answer this test set, so its figures may say nothing about the retrieval of texts."
+        yield text
 
 
 def _beats(pair: Pair) -> bool:
@@ -222,6 +216,23 @@ def _same(comparison: Comparison) -> Iterator[str]:
     for first in dict.fromkeys(same.values()):
         twins = [name for name in same if same[name] == first]
         yield f"Not tested, because the rankings equal those of {first} on every query: {names_text(twins)}."
+
+
+def _copies(dataset: Dataset) -> Iterator[str]:
+    if copies := len(dataset.first_copy):
+        yield (
+            f"{numbered(copies, '[document has|documents have]')} the text of another one: identical texts count as "
+            "one document, whose second copy in a ranking gains nothing."
+        )
+
+
+def _depths(rankings: Rankings) -> Iterator[str]:
+    names = [name for name, of in rankings.items() if any(one.shallow for one in of.values())]
+    if names:
+        yield (
+            "The first results depend on their number, so that each measure has a search of its own depth: "
+            f"{names_text(names)}."
+        )
 
 
 def _judgements(dataset: Dataset) -> Iterator[str]:

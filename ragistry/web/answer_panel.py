@@ -164,7 +164,7 @@ class AnswerPanel:
             name = self._state.workspace.models.generators.default
             passages = numbered(len(documents), "[passage|passages]")
             unsupported = sum(not one.supported for one in answer.sentences)
-            doubt = f"{numbered(unsupported, '[sentence is|sentences are]')} not supported by the passages cited."
+            doubt = f"{numbered(unsupported, '[sentence shares|sentences share]')} no wording with the sources cited."
             self._show(
                 _answer_html(answer) + _sources_html(answer),
                 status=f"by {name} from {passages}, {seconds:.1f} s" if answer.text else "",
@@ -254,7 +254,7 @@ def _block_html(one: CitedSentence, html: str, text: str) -> str:
 def _sentence_html(sentence: CitedSentence, documents: Sequence[Document], query: str, is_supported: bool) -> str:
     words = sentence.text
     cites = "".join(_cite(number, documents[number - 1], query) for number in sentence.numbers if sentence.has_mark)
-    why = "not supported" if sentence.numbers else "no source"
+    why = "shares no wording with its source" if sentence.numbers else "no source"
     tail = "" if is_supported else f' <span class="rg-doubt">{why}</span>'
     if sentence.kind == "code":
         return f"<pre><code>{_mark_unsupported(escape(visible(words)), not is_supported)}</code></pre>{cites}{tail}"

@@ -56,6 +56,8 @@ def numbered(queries: int) -> Dataset:
 class Answers:
     """A technique over `numbered` that puts the right document at the rank that a function says; 0: nowhere."""
 
+    stable_order = True
+
     def __init__(self, rank: Callable[[int], int], documents: int = 1_000) -> None:
         self.rank = rank
         self.documents = documents

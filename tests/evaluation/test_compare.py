@@ -376,3 +376,50 @@ def test_unknown_techniques_and_values_of_a_grid_are_refused(workspace, tmp_path
 def test_every_public_name_is_there():
     assert sorted(ragistry.evaluation.__all__) == ragistry.evaluation.__all__
     assert all(callable(getattr(ragistry.evaluation, name)) for name in ragistry.evaluation.__all__)
+
+
+class Unstable:
+    """The right document is first only in a search for ten; more results reorder them, and there are fewer."""
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
+        number, first = int(query.split()[-1]), (top_k or 10) <= 10
+        ids = [f"d{number}", "d11", "d12"] if first else ["d11", f"d{number}"]
+        return [Document("", {"source_file": id}, 1 - place / 10, id) for place, id in enumerate(ids)]
+
+
+def test_a_technique_whose_first_results_depend_on_their_number_is_asked_once_for_each_depth():
+    found = compare({"own": Unstable(), "other": Answers(first)}, numbered(10), ["RR@10", "R@20"], progress=False)
+    own = found.techniques["own"].measures
+    assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, 1.0)
+    assert found.runs["own"]["q0"][0][0] == "d11", "the run is the deepest search"
+    assert any("own" in note and "its own depth" in note for note in found.notes)
+
+
+def test_identical_texts_are_one_document_of_which_the_first_counts():
+    corpus = [Text("a", "", "tea is steeped"), Text("b", "", "tea is steeped"), Text("c", "", "bread is baked")]
+    dataset = Dataset("copies", corpus, {"q": "tea"}, {"q": {"b": 1}})
+    runs = {
+        "twice": {"q": [("a", 3.0), ("b", 2.0), ("c", 1.0)]},
+        "once": {"q": [("b", 3.0), ("c", 1.0)]},
+        "last": {"q": [("c", 3.0), ("a", 2.0), ("b", 1.0)]},
+    }
+    found = compare(runs, dataset, ["RR@10", "R@2"], progress=False)
+    assert {name: one.measures["RR@10"].mean for name, one in found.techniques.items()} == {
+        "twice": 1.0, "once": 1.0, "last": 0.5,
+    }  # fmt: skip
+    assert found.runs["twice"] == found.runs["twice"] | {"q": [("a", 3.0), ("c", 1.0)]}
+    assert any("1 document has the text of another one" in note for note in found.notes)
+
+
+def test_phrases_and_exclusions_work_as_in_a_search(tmp_path):
+    corpus = [
+        Text("green", "", "green tea is steeped for two minutes"),
+        Text("tea", "", "tea that is green is steeped, tea, tea"),
+        Text("bread", "", "bread is baked with green tea and salt"),
+    ]
+    queries = {"phrase": '"tea that is green"', "without": 'green tea -"salt" -"minutes"'}
+    dataset = Dataset("phrases", corpus, queries, {"phrase": {"tea": 1}, "without": {"tea": 1}})
+    found = compare(["bm25"], dataset, ["R@3"], workspace=tmp_path, progress=False)
+    assert {query: [id for id, _ in hits] for query, hits in found.runs["bm25"].items()} == {
+        "phrase": ["tea"], "without": ["tea"],
+    }  # fmt: skip

@@ -34,6 +34,8 @@ techniques:
 class Configured:
     """Finds the document that its configuration names; something else stops it at a query."""
 
+    stable_order = True
+
     at: ClassVar[str] = ""
     error: ClassVar[type[BaseException]] = OSError
     asked: ClassVar[list[str]] = []
@@ -76,7 +78,7 @@ def test_stop_loses_no_more_than_a_batch(tmp_path, monkeypatch):
         stopped.setattr(Configured, "at", f"query {2 * BATCH + 5}")
         stopped.setattr(Configured, "error", KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
-            compare({"a": Configured()}, numbered(3 * BATCH), runs=tmp_path)
+            compare({"a": Configured()}, numbered(3 * BATCH), ["RR@10"], runs=tmp_path)
     kept = tmp_path / "a.answers.jsonl"
     kept.write_bytes(kept.read_bytes() + b'{"query": "q40", "ranking": [["d4')  # and a line that was cut
     monkeypatch.setattr(Configured, "asked", [])

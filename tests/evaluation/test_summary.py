@@ -221,7 +221,7 @@ def test_winner_that_does_not_beat_a_control_is_a_warning():
     assert result.controls["filename"] == {"RR@10": 1.0}
     assert len(result.pairs) == 2, "controls are in no family"
     assert {(pair.a, pair.b) for pair in result.control_pairs} >= {("good", "filename (control)")}
-    random, filename = result.warnings
+    filename, random = result.warnings
     check_message(filename, "good", "filename: RR@10 1.000")
     check_message(random, "weak")
     kinds = result.techniques["often"].by_kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -107,6 +107,31 @@ class Dataset:
     def texts(self) -> dict[str, str]:
         """The searched text of each document."""
         return {document.id: document.whole for document in self.corpus}
+
+    @cached_property
+    def first_copy(self) -> dict[str, str]:
+        """Document → the first one with the same text, for documents that are copies of another."""
+        first: dict[str, str] = {}
+        own = {one.id: first.setdefault(one.whole, one.id) for one in self.corpus if one.text.strip()}
+        return {document: other for document, other in own.items() if other != document}
+
+    def with_joined_copies(self) -> Dataset:
+        """Return the set with the judgements of documents with identical texts joined under the first of them."""
+        unit = self.first_copy
+        if not unit:
+            return self
+        qrels: Qrels = {}
+        for query, grades in self.qrels.items():
+            for document, grade in grades.items():
+                joined = qrels.setdefault(query, {})
+                name = unit.get(document, document)
+                joined[name] = max(grade, joined.get(name, grade))
+        spans: Spans = {}
+        for query, by_document in self.spans.items():
+            for document, places in by_document.items():
+                found = spans.setdefault(query, {}).setdefault(unit.get(document, document), [])
+                found += [place for place in places if place not in found]
+        return replace(self, qrels=qrels, spans=spans)
 
     @cached_property
     def positives_only(self) -> bool:

@@ -300,11 +300,11 @@ def _system(
         )
     else:
         entered = registry.get(variant.entry)
-        made, search_top_k = entered.technique, None if entered.sets_top_k else n_results
+        made, search_top_k = entered, None if entered.sets_top_k else n_results
         configuration, not_resumed = resolve(registry, variant.entry)
     return System(
         variant.name,
-        registered(variant.name, made),
+        registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.
         configuration | ({} if index is None else index.configuration),
         index,
         own_top_k="top_k" in variant.changes,
