@@ -34,6 +34,10 @@ COMMANDS = {
         "search:search",
         "Search the library and print the results: title, place, and the best lines of each passage.",
     ),
+    "grep": ("reading:grep", "Find the lines of the documents that contain a pattern, in any format."),
+    "read": ("reading:read", "Print lines of a source by their numbers, or around a place."),
+    "outline": ("reading:outline", "List the headings, pages, slides, sheets and chapters of a source."),
+    "check": ("check:check", "Check the quotations and citations of an answer against the documents."),
     "ask": ("ask:ask", "Answer a question from the documents, and cite the passages of each sentence."),
     "why": (
         "why:why",

@@ -1,4 +1,4 @@
-"""The MCP tools: ``search_library``, and ``search`` and ``fetch`` for research connectors."""
+"""The MCP tools: ``search_library``, ``search`` and ``fetch`` for research connectors, and those that read texts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from mcp import types
 
 from ragistry.mcp.resources import FetchedPassage, fetch, title_of, url_of
 from ragistry.presentation import excerpt_line, excerpt_of
+from ragistry.tools import toolbox
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.schema import QUERY
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.toolbox import TOOLS
 from ragistry.types import Document
 from ragistry.utils.dataclass_json import adapter_of, to_json
 from ragistry.utils.quoting import visible_line
@@ -47,11 +49,28 @@ class FoundPassages:
     results: list[FoundPassage]
 
 
+@dataclass(frozen=True, slots=True)
+class QuotedPassage:
+    """A passage that ``search_library`` quotes."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedPassages:
+    """The answer of the tool ``search_library``; ``cursor`` continues it, and is empty at the end."""
+
+    results: list[QuotedPassage]
+    cursor: str
+
+
 def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
     """List the tools with the current collections of documents.yaml."""
     function = tool.schema()["function"]
     return [
-        _tool(tool.name, "Search the library", function["description"], function["parameters"]),
+        _tool(tool.name, "Search the library", function["description"], function["parameters"], QuotedPassages),
         _tool(
             "search",
             "Find passages",
@@ -67,6 +86,7 @@ def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
             _one_text("id", "An id from the results of search."),
             FetchedPassage,
         ),
+        *(_tool(name, one.title, one.description, one.parameters(), one.answer) for name, one in TOOLS.items()),
     ]
 
 
@@ -99,7 +119,13 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
     """
     if name == tool.name:
         answer = tool.answer(arguments)
-        return _text(answer.text, answer.error)
+        quoted = [QuotedPassage(one.id, title_of(one), one.content) for one in answer.documents]
+        return _text(
+            answer.text, answer.error, None if answer.error else to_json(QuotedPassages(quoted, answer.cursor))
+        )
+    if name in TOOLS:
+        read = toolbox.answer(tool.reach, name, arguments)
+        return _text(read.text, read.structured is None, read.structured)
     connector = CONNECTOR[name]
     try:
         found = to_json(connector(tool, arguments))

@@ -26,7 +26,7 @@ from ragistry.errors import ConfigError, RagistryError
 from ragistry.http.errors import handle_errors
 from ragistry.http.guard import LOOPBACK
 from ragistry.models.queries import QueryEmbedder
-from ragistry.server import routes_jobs, routes_library, routes_search, tasks
+from ragistry.server import routes_jobs, routes_library, routes_search, routes_tools, tasks
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
 from ragistry.server.guard import CallerGuard
@@ -113,7 +113,7 @@ def create_app(
     )  # fmt: skip
     app.state.served = served
     handle_errors(app)
-    for routes in (routes_search, routes_library, routes_jobs):
+    for routes in (routes_search, routes_library, routes_tools, routes_jobs):
         app.include_router(routes.router)
     _add_operations(app, served, metrics)
     if mcp_mount is not None:

@@ -42,8 +42,13 @@ class RequestModel(BaseModel):
         return {key: int(one) if isinstance(one, float) and one.is_integer() else one for key, one in values.items()}
 
 
-_TYPES = get_type_hints(SearchRequest) | {"technique": str | None}  # a request cannot send an object
-_SEARCH: dict[str, Any] = {one.name: (_TYPES[one.name], one) for one in fields(SearchRequest)}
+def fields_of(request: type[Any], **types: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as arguments of `create_model`; ``types``: other types of some."""
+    known = get_type_hints(request) | types
+    return {one.name: (known[one.name], one) for one in fields(request)}
+
+
+_SEARCH = fields_of(SearchRequest, technique=str | None)  # a request cannot send an object
 
 
 class SearchBody(create_model("SearchBody", __base__=RequestModel, **_SEARCH)):  # type: ignore[misc] # a base that is made

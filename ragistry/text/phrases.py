@@ -65,6 +65,11 @@ def parse_query(query: str) -> ParsedQuery | None:
     return ParsedQuery(phrases, excluded, text, words, len(units(_without(query, quoted), "none")))
 
 
+def quotations(text: str) -> list[str]:
+    """Return what stands in quotation marks in a text, without the marks."""
+    return [_phrase_of(mark) for mark in _QUOTED.finditer(text)]
+
+
 def _without(query: str, marks: Iterable[re.Match[str]]) -> str:
     parts, at = [], 0
     for mark in marks:

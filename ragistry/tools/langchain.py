@@ -152,6 +152,29 @@ def library_tool(tool: SearchLibraryTool) -> StructuredTool:
     )
 
 
+def reading_tools(tool: SearchLibraryTool) -> list[StructuredTool]:
+    """Create the tools that read texts as LangChain tools; the artifact of each has its answer as plain values."""
+    from ragistry.tools.toolbox import TOOLS, answer
+
+    def function(name: str) -> Callable[..., tuple[str, Any]]:
+        def run(arguments: str | dict[str, Any]) -> tuple[str, Any]:
+            found = answer(tool.reach, name, arguments)
+            return found.text, found.structured
+
+        return run
+
+    return [
+        WholeArgumentsTool.from_function(
+            function(name),
+            name=name,
+            description=one.description,
+            args_schema=one.parameters(),
+            response_format="content_and_artifact",
+        )
+        for name, one in TOOLS.items()
+    ]
+
+
 def langchain_document(document: Document) -> LangChainDocument:
     """Convert a document to LangChain's, with ``score`` in its metadata."""
     return LangChainDocument(

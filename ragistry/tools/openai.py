@@ -1,6 +1,6 @@
-"""Answer calls of ``search_library`` in OpenAI's format, which Ollama, vLLM and most other servers use.
+"""Answer calls of the tools in OpenAI's format, which Ollama, vLLM and most other servers use.
 
-`SearchLibraryTool.schema` returns the entry for ``tools`` of a request.
+`SearchLibraryTool.schema` and `toolbox.function_schemas` return the entries for ``tools`` of a request.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.toolbox import TOOLS, answer
 from ragistry.utils.quoting import visible_line
 
 
@@ -26,6 +27,8 @@ def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
     name = function.get("name") if isinstance(function, Mapping) else None
     if isinstance(function, Mapping) and name == tool.name:
         content = tool.handle(function.get("arguments") or {})
+    elif isinstance(function, Mapping) and isinstance(name, str) and name in TOOLS:
+        content = answer(tool.reach, name, function.get("arguments") or {}).text
     else:
         content = f"Error: unknown function {visible_line(repr(name))}; call {tool.name}"
     return {"role": "tool", "tool_call_id": call.get("id") or "", "content": content}

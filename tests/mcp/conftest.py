@@ -22,6 +22,7 @@ from mcp.client.stdio import stdio_client
 
 from ragistry.mcp.server import build_server
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.toolbox import TOOLS
 
 Talk = Callable[[Client], Awaitable[Any]]
 SECONDS = 60
@@ -98,7 +99,7 @@ async def json_of(client: Client, tool: str, **arguments: Any) -> Any:
 async def conversation(client: Client) -> None:
     """Search, fetch and look through the collections, as a client does."""
     listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(listed) == ["search_library", "search", "fetch"]
+    assert list(listed) == ["search_library", "search", "fetch", *TOOLS]
     assert all(tool.annotations.read_only_hint for tool in listed.values())
     assert listed["search_library"].input_schema["properties"]["collection"]["enum"] == ["tea", "weather"]
 
@@ -115,6 +116,13 @@ async def conversation(client: Client) -> None:
     assert sorted(fetched) == ["id", "metadata", "text", "title", "url"]
     assert fetched["text"] == "Steep green tea in water of eighty degrees."
     assert fetched["metadata"]["collection"] == "tea"
+
+    assert "  1: Steep green tea" in await text_of(client, "grep", pattern="green tea")
+    prompts = (await client.list_prompts()).prompts
+    assert [prompt.name for prompt in prompts] == ["answer_with_sources", "find_document"]
+    for prompt in prompts:
+        [message] = (await client.get_prompt(prompt.name, {prompt.arguments[0].name: "tea, hot"})).messages
+        assert "tea, hot" in message.content.text
 
     resources = (await client.list_resources()).resources
     assert [(resource.uri, resource.title) for resource in resources] == [

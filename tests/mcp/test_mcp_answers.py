@@ -139,7 +139,7 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
 
 def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool) -> None:
     schemas = {one.name: one.output_schema for one in tools.list_tools(tool)}
-    assert schemas[tool.name] is None
+    assert tools.call(tool, "search_library", {"query": ""}).structured_content is None
     found = tools.call(tool, "search", {"query": "boat"})
     assert found.structured_content is not None
     calls = {"search": {"query": "boat"}, "fetch": {"id": found.structured_content["results"][0]["id"]}}
@@ -147,6 +147,11 @@ def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool)
         answer = tools.call(tool, name, arguments)
         jsonschema.validate(answer.structured_content, schemas[name])
         assert json.loads(answer.content[0].text) == answer.structured_content
+    source = {"source": "boats.txt"}
+    reads = {"grep": {"pattern": "boat"}, "read": source, "outline": source, "sources": {}}
+    for name, arguments in (reads | {tool.name: {"query": "boat"}, "check_quotes": {"answer": '"a boat"'}}).items():
+        answer = tools.call(tool, name, arguments)
+        jsonschema.validate(answer.structured_content, schemas[name])
     refused_ = tools.call(tool, "fetch", {"id": "nothing"})
     assert (refused_.is_error, refused_.structured_content) == (True, None)
 

@@ -1,0 +1,109 @@
+"""Rebuild the lines of a source from its chunks: the file may be gone, or on another machine."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ragistry.chunking.joined import Piece, pieces_of
+from ragistry.chunking.places import place_at, places_in
+from ragistry.protocols import LibraryStore
+from ragistry.types import Document, SourceInfo
+from ragistry.utils.ids import chunk_id
+
+AT_ONCE = 200
+"""Number of chunks that are read from the store at once."""
+
+
+class Lines(NamedTuple):
+    """Consecutive whole lines of a source.
+
+    Attributes:
+        first: Number of the first line, from 1.
+        texts: The lines without their ends.
+        pieces: Offsets in the text of these lines, each with the piece that begins there.
+        chunk: Position of the chunk in which the first line begins.
+        line_feeds: Number of line feeds before that chunk.
+        read: Number of chunks that were read for these lines.
+    """
+
+    first: int
+    texts: list[str]
+    pieces: list[tuple[int, Piece]]
+    chunk: int
+    line_feeds: int
+    read: int
+
+    def place(self, line: int) -> dict[str, Any]:
+        """Return the place of a line by its number: page, slide, sheet, section, and line of the file."""
+        return self.place_at(self._offset(line))
+
+    def place_at(self, offset: int) -> dict[str, Any]:
+        """Return the place at an offset of the text of these lines."""
+        start, piece = self.pieces[self._at(offset)]
+        return place_at(piece.chunk, max(0, piece.inside + offset - start))
+
+    def chunk_at(self, line: int) -> Document:
+        """Return the chunk in which a line begins."""
+        return self.pieces[self._at(self._offset(line))][1].chunk
+
+    def places(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each place that begins in these lines, with the number of its line."""
+        size, line, reached = self._offset(self.first + len(self.texts)), self.first, 0
+        text = "\n".join(self.texts)
+        for start, piece in self.pieces:
+            for inside, _ in places_in(piece.chunk.metadata):
+                offset = start + max(inside - piece.inside, 0)
+                if start <= offset < size and offset <= start + len(piece.text):
+                    line, reached = line + text.count("\n", reached, offset), max(reached, offset)
+                    yield line, self.place_at(offset)
+
+    def _offset(self, line: int) -> int:
+        return sum(len(text) + 1 for text in self.texts[: line - self.first])
+
+    def _at(self, offset: int) -> int:
+        return max(0, bisect_right(self.pieces, offset, key=lambda one: one[0]) - 1)
+
+
+def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: int = 0) -> Iterator[Lines]:
+    """Yield the lines of a source in order, some chunks at a time.
+
+    Args:
+        store: The store.
+        info: The source, under its name in the store.
+        chunk: Position of the first chunk to read. Its first line may have lost its beginning.
+        line_feeds: Number of line feeds before this chunk.
+    """
+    first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
+    began, feeds, waiting = chunk, line_feeds, 0
+    for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
+        text += piece.gap
+        pieces.append((len(text), piece))
+        text += piece.text
+        waiting += 1
+        end = text.rfind("\n") + 1 if waiting >= AT_ONCE else 0
+        if end:
+            texts = text[: end - 1].split("\n")
+            yield Lines(first, texts, pieces, began, feeds, waiting)
+            first, text, waiting = first + len(texts), text[end:], 0
+            at = max(0, bisect_right(pieces, end, key=lambda one: one[0]) - 1)
+            pieces = [(start - end, one) for start, one in pieces[at:]]
+            began, feeds = position + 1 - len(pieces), pieces[0][1].line_feeds
+    if pieces and (text or waiting):
+        yield Lines(first, text.removesuffix("\n").split("\n"), pieces, began, feeds, waiting)
+
+
+def _chunks(store: LibraryStore, info: SourceInfo, first: int) -> Iterator[Document]:
+    """Yield the chunks of a source in order, from a position on; they are found by their ids, without a search."""
+    for start in range(first, info.chunks, AT_ONCE):
+        numbers = range(start, min(start + AT_ONCE, info.chunks))
+        found = store.get([chunk_id(info.collection, info.source_file, number) for number in numbers])
+        if len(found) < len(numbers):  # chunks with other ids, or fewer than there were
+            where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+            rest = sorted(
+                store.scan(where), key=lambda one: (one.metadata.get("start", 0), one.metadata["chunk_index"])
+            )
+            yield from rest[start:]
+            return
+        yield from found

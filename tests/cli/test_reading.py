@@ -1,0 +1,41 @@
+"""``ragistry grep``, ``read``, ``outline`` and ``check``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import TEA, Run
+from tests.conftest import Corpus
+
+
+def test_lines_are_printed_and_the_exit_code_says_whether_there_are_any(filled: Run) -> None:
+    assert filled("grep", "green tea").out == f"tea.txt [notes]: 1\n  1: {TEA}\n"
+    assert filled("grep", "-w", "gree").code == 1
+    assert filled("grep", "-i", "-e", r"GREEN\s+tea", "--count").out == "tea.txt [notes]: 1\n"
+    [source] = filled("grep", "tea", "--json").json["sources"]
+    assert source["lines"][0]["place"] == {"line": 1}
+    assert filled("read", "tea.txt", "--line", "1", "-n", "1").out == f"tea.txt [notes]\n  1: {TEA}\n"
+    assert filled("outline", "tea.txt").out.startswith("tea.txt [notes], 1 line\n")
+    filled("grep", "").refused(1, "pattern")
+    filled("read", "tea.txt", "--place", "{").refused(2, "--place")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ('"eighty degrees" (tea.txt)', 0),
+        ('"ninety degrees" (tea.txt)', 1),
+        ("[1]\n\n[1] tea.txt", 0),
+        ("It is hot (coffee.txt).", 1),
+    ],
+)
+def test_check_fails_for_a_quotation_that_is_not_there(answer: str, code: int, filled: Run, corpus: Corpus) -> None:
+    corpus({"answer.md": answer}, ".")
+    assert filled("check", "answer.md").code == code
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"x" * 4_000_000, b"{}"])
+def test_check_refuses_what_is_no_answer(content: bytes, filled: Run, corpus: Corpus) -> None:
+    corpus({"answer.md": content}, ".")
+    filled("check", "answer.md").refused(1)
+    filled("check", "none.md").refused(1, "none.md")

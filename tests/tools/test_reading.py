@@ -1,0 +1,336 @@
+"""The tools that read texts: lines, places, outlines and sources, within their limits, through every door."""
+
+# ruff: noqa: RUF001 - texts in many scripts
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ragistry import Workspace, open_workspace
+from ragistry.chunking.joined import pieces_of
+from ragistry.errors import QueryError
+from ragistry.readers.extract import extract
+from ragistry.tools import reading
+from ragistry.tools.openai import answer_tool_call
+from ragistry.tools.reach import Reach
+from ragistry.tools.reading import GrepAnswer, GrepRequest, OutlineRequest, ReadRequest, SourcesRequest, grep, read
+from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.tokens import estimated_tokens
+from ragistry.tools.toolbox import TOOLS, answer, function_schemas
+from tests.conftest import ROOT
+from tests.messages import check_message, refused
+from tests.readers.office_files import MAKERS
+from tests.readers.raw_pdf import one_page
+
+HASHED = "ragistry.testing.hashed:HashingEmbedder"
+SCRIPTS = {
+    "latin": "Der Café-Keller ist groß.",
+    "decomposed": "Der Cafe\u0301-Keller ist gross.",
+    "greek": "Η βάρκα είναι μεγάλη.",
+    "cyrillic": "Лодка стоит в гавани.",
+    "hebrew": "הסירה עומדת בנמל.",
+    "arabic": "القارب في الميناء.",
+    "hindi": "नाव बंदरगाह में है।",
+    "thai": "เรืออยู่ในท่าเรือ",
+    "chinese": "船停在港口里。",
+    "japanese": "ボートは港にあります。",
+    "korean": "배가 항구에 있습니다.",
+}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """Sources of all formats with small chunks, also sparse and indented lines, to be read only."""
+    folder = tmp_path_factory.mktemp("shelf")
+    files = folder / "files"
+    files.mkdir()
+    for suffix, make in MAKERS.items():
+        make(files / f"cedar{suffix}")
+    (files / "page.pdf").write_bytes(one_page("Cedar wood", Title=b"Cedar"))
+    for name, line in SCRIPTS.items():
+        lines = [f"{line} {number}" if number % 3 else "" for number in range(60)]
+        (files / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+    steps = "".join(f"1. Step {n}\n\n   ```sh\n   run {n}\n   ```\n\n   Indented text {n}.\n\n\n" for n in range(40))
+    (files / "steps.md").write_text(f"---\ntitle: Steps\n---\n# Steps\n\n{steps}## End\n\nDone.\n", encoding="utf-8")
+    with open_workspace(folder, embed_model=HASHED, chunk_size=200, chunk_overlap=20) as opened:
+        opened.library.create_collection("files")
+        opened.library.create_collection("other")
+        opened.library.ingest_folder(files, "files")
+        opened.library.ingest_folder(ROOT / "fixtures" / "handbook", "other")
+        yield opened
+
+
+def lines_in(found: GrepAnswer) -> set[tuple[str, int]]:
+    return {(one.source, line.line) for one in found.sources for line in one.lines}
+
+
+def all_lines(reach: Reach, request: GrepRequest) -> set[tuple[str, int]]:
+    """Find lines page after page."""
+    found = grep(reach, request)
+    lines = lines_in(found)
+    while found.cursor:
+        found = grep(reach, reading.replace(request, cursor=found.cursor))
+        assert not lines & lines_in(found), "no line is on two pages"
+        lines |= lines_in(found)
+    return lines
+
+
+def test_lines_are_those_of_the_extracted_text(shelf: Workspace) -> None:
+    """Every line, except blanks at its ends, by its number and by the chunk that has it."""
+    reach = Reach(shelf.library)
+    for info in shelf.store.sources():
+        text = extract(info.source_path).text.split("\n")
+        found = read(reach, ReadRequest(info.source_file, info.collection, lines=10_000, max_tokens=50_000)).lines
+        assert [one.text.strip() for one in found] == [line.strip() for line in text][: len(found)], info.source_file
+        assert not "".join(text[len(found) :]).strip()
+    chunks = list(shelf.store.scan({"source_file": "steps.md"}))
+    for piece in pieces_of(sorted(chunks, key=lambda one: one.metadata["start"])):
+        for at, line in enumerate(piece.chunk.content.split("\n")[1:-1], piece.line_feeds + 2):
+            [shown] = read(reach, ReadRequest("steps.md", line=at, lines=1)).lines
+            assert (shown.line, shown.text) == (at, line)
+            assert shown.place["line"] == at + 3, "the file has three lines of front matter before"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["harbour", "e", "1", "Cafe\u0301", "Café", "港", "nav", "नाव", "배가 항구에", "text 7.", "step"]
+)
+@pytest.mark.parametrize("options", [{}, {"ignore_case": True}, {"words": True}], ids=str)
+def test_a_literal_finds_what_python_finds(pattern: str, options: dict[str, bool], shelf: Workspace) -> None:
+    literal = re.escape(unicodedata.normalize("NFC", pattern))
+    literal = rf"(?<!\w){literal}(?!\w)" if options.get("words") else literal
+    wanted = re.compile(literal, re.IGNORECASE if options.get("ignore_case") else 0)
+    expected = {
+        (info.source_file, number)
+        for info in shelf.store.sources("files")
+        for number, line in enumerate(extract(info.source_path).text.split("\n"), 1)
+        if wanted.search(unicodedata.normalize("NFC", line))
+    }
+    request = GrepRequest(pattern, collection="files", max_tokens=2_000, **options)
+    assert all_lines(Reach(shelf.library), request) == expected
+
+
+def test_words_of_a_literal_narrow_the_search_without_losing_a_line(shelf: Workspace) -> None:
+    reach = Reach(shelf.library)
+    pattern = "stops with `LNT-1042` before it has touched anything"
+    found = grep(reach, GrepRequest(pattern))
+    assert [one.source for one in found.sources] == ["operations/upgrades.md"]
+    assert lines_in(found) == lines_in(grep(reach, GrepRequest(re.escape(pattern).replace(r"\ ", " "), regex=True)))
+
+
+def test_lines_around_counts_and_sources(shelf: Workspace) -> None:
+    reach = Reach(shelf.library)
+    [one] = grep(reach, GrepRequest(r"^run|\s+run (3|4)$", regex=True, source="steps*", context=1)).sources
+    assert [(line.text.strip(), line.match) for line in one.lines] == [
+        ("```sh", False), ("run 3", True), ("```", False), ("```sh", False), ("run 4", True), ("```", False),
+    ]  # fmt: skip
+    [counted] = grep(reach, GrepRequest("run", source="steps.md", count=True)).sources
+    assert (counted.matches, counted.lines) == (40, [])
+    named = grep(reach, GrepRequest("cedar", ignore_case=True, sources_only=True, collection="files"))
+    assert {"cedar.docx", "page.pdf"} <= {one.source for one in named.sources}
+    paged = grep(reach, GrepRequest("cedar", ignore_case=True, where={"page": 2})).sources
+    assert {line.place["page"] for one in paged for line in one.lines} == {2}
+
+
+def test_a_page_ends_after_its_time_and_names_sources_that_changed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = workspace.library
+    library.create_collection("notes")
+    for name in ("a.txt", "b.txt", "c.txt"):
+        library.ingest_text("\n".join(f"boat {number}" for number in range(2_000)), name, "notes")
+    reach = Reach(library)
+    whole = all_lines(reach, GrepRequest("boat 1", max_tokens=50_000))
+    monkeypatch.setattr(reading, "SECONDS", -1.0)
+    monkeypatch.setattr("ragistry.tools.source_lines.AT_ONCE", 5)
+    request = GrepRequest("boat 1", max_tokens=50_000)
+    assert all_lines(reach, request) == whole
+    first = grep(reach, request)
+    assert first.has_more
+    assert 0 < first.chunks_read < first.chunks
+    assert f"{first.chunks_read} of {first.chunks} chunks read" in first.notes
+    library.ingest_text("\n".join(f"boat {number}!" for number in range(2_000)), "a.txt", "notes")
+    second = grep(reach, reading.replace(request, cursor=first.cursor))
+    assert "a.txt" in second.notes[0]
+    check_message(second.notes[0])
+
+
+def test_places_outlines_and_sources(shelf: Workspace) -> None:
+    reach = Reach(shelf.library)
+    slide = read(reach, ReadRequest("cedar.pptx", place={"page": 2}, lines=3))
+    assert slide.lines[0].place["page"] == 2
+    sheet = read(reach, ReadRequest("cedar.xlsx", place={"sheet": "Rain"}))
+    assert "May" in "".join(line.text for line in sheet.lines)
+    entries = reading.outline(reach, OutlineRequest("cedar.pptx")).entries
+    assert [(one.kind, one.title) for one in entries if one.kind == "page"] == [("page", "1"), ("page", "2")]
+    steps = reading.outline(reach, OutlineRequest("steps.md"))
+    for entry in steps.entries:
+        assert read(reach, ReadRequest("steps.md", line=entry.line, lines=1)).lines[0].text.endswith(entry.title)
+    assert [entry.title for entry in steps.entries] == ["Steps", "End"]
+    listed = reading.sources(reach, SourcesRequest(name="operations/*", where={"collection": "other"}))
+    assert listed.total == len(listed.sources) > 2
+    short = reading.sources(reach, SourcesRequest(max_tokens=200))
+    rest = reading.sources(reach, SourcesRequest(max_tokens=50_000, cursor=short.cursor))
+    assert len(short.sources) + len(rest.sources) == short.total == len(shelf.store.sources())
+
+
+def test_long_lines_are_read_in_parts(workspace: Workspace) -> None:
+    workspace.library.create_collection("notes")
+    line = "".join(f"word{number} " for number in range(20_000))
+    workspace.library.ingest_text(f"first\n{line}needle\nlast", "long.txt", "notes")
+    reach = Reach(workspace.library)
+    [found] = grep(reach, GrepRequest("needle")).sources
+    assert found.lines[0].line == 2
+    assert len(found.lines[0].text) < 400
+    assert "needle" in found.lines[0].text
+    parts, at, column = "", 2, 1
+    while at == 2:
+        part = read(reach, ReadRequest("long.txt", line=2, lines=1, column=column, max_tokens=30_000))
+        parts += part.lines[0].text
+        at, column = part.next_line or 3, part.next_column
+    assert parts == f"{line}needle"
+
+
+CATASTROPHIC = [r"(x+x+)+y", r"(.*)*$^", r"[01]*1[01]{100}z", r"(?i)(a|aa)+\b{end}"]
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+def test_catastrophic_patterns_end(pattern: str, workspace: Workspace) -> None:
+    workspace.library.create_collection("notes")
+    workspace.library.ingest_text("x" * 30_000 + "01" * 30_000, "x.txt", "notes")
+    answer(Reach(workspace.library), "grep", {"pattern": pattern, "regex": True})
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("grep", {"pattern": ""}, "pattern"),
+    ("grep", {}, "pattern"),
+    ("grep", {"pattern": "x" * 100_000}, "100,000"),
+    ("grep", {"pattern": "a\0b"}, "NUL"),
+    ("grep", {"pattern": "a\nb"}, "line end"),
+    ("grep", {"pattern": "\ud800"}, "character"),
+    ("grep", {"pattern": "(", "regex": True}, "regular expression"),
+    ("grep", {"pattern": r"(a)\1", "regex": True}, "regular expression"),
+    ("grep", {"pattern": "(a{1000}){1000}", "regex": True}, "regular expression"),
+    ("grep", {"pattern": "a", "context": 21}, "context"),
+    ("grep", {"pattern": "a", "max_tokens": 1}, "max_tokens"),
+    ("grep", {"pattern": "a", "cursor": "zzz"}, "zzz"),
+    ("grep", {"pattern": "a", "collection": "flies"}, "flies"),
+    ("grep", {"pattern": "a", "where": {"page": {"$near": 3}}}, "$near"),
+    ("grep", {"pattern": "a", "where": "{"}, "where"),
+    ("grep", {"patern": "a"}, "patern"),
+    ("read", {"source": "steps.md", "line": 0}, "line"),
+    ("read", {"source": "steps.md", "line": -1}, "line"),
+    ("read", {"source": "steps.md", "line": 10**9}, "1000000000"),
+    ("read", {"source": "steps.md", "lines": 0}, "lines"),
+    ("read", {"source": "steps.md", "line": 1, "place": {"page": 1}}, "place"),
+    ("read", {"source": "cedar.pptx", "place": {"page": 9}}, "1 to 2"),
+    ("read", {"source": "steps.md", "place": {"page": 1}}, "page"),
+    ("read", {"source": "stepz.md"}, "steps.md"),
+    ("read", {"source": ""}, "source"),
+    ("outline", {"source": "nothing"}, "nothing"),
+    ("sources", {"cursor": "x"}, "cursor"),
+    ("check_quotes", {"answer": ""}, "text"),
+    ("check_quotes", {"answer": "x" * 1_000_001}, "1,000,001"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "value"), BAD)
+def test_bad_arguments_are_answered_in_one_line(
+    name: str, arguments: dict[str, Any], value: str, shelf: Workspace
+) -> None:
+    found = answer(Reach(shelf.library), name, arguments)
+    assert found.structured is None
+    assert "\n" not in found.text
+    check_message(found.text, value)
+
+
+def test_collections_out_of_reach_leave_no_trace(shelf: Workspace) -> None:
+    reach = Reach(shelf.library, ["files"])
+    for name, arguments in (
+        ("grep", {"pattern": "LNT-1042"}),
+        ("grep", {"pattern": "LNT-1042", "collection": "other"}),
+        ("grep", {"pattern": "LNT-1042", "where": {"collection": "other"}}),
+        ("read", {"source": "configuration.md"}),
+        ("read", {"source": "configuration.md", "collection": "other"}),
+        ("outline", {"source": "configuration.md"}),
+        ("sources", {"name": "*configuration*"}),
+        ("check_quotes", {"answer": '"Across major versions the older program meets a schema" (upgrades.md)'}),
+    ):
+        found = answer(reach, name, arguments)
+        told = found.text + json.dumps(found.structured, default=str)
+        assert "operations" not in told
+        assert "lanternctl" not in told
+        assert "other" not in re.sub(r"no collection 'other'", "", told)
+    everywhere = grep(Reach(shelf.library), GrepRequest("e", max_tokens=200))
+    limited = grep(reach, GrepRequest("e", max_tokens=50_000, cursor=everywhere.cursor))
+    assert {one.collection for one in limited.sources} == {"files"}, "a cursor opens nothing"
+
+
+def test_descriptions_are_short_and_answers_keep_their_budget(shelf: Workspace) -> None:
+    tool = SearchLibraryTool(shelf.library)
+    described = json.dumps([tool.schema(), *function_schemas()])
+    assert estimated_tokens(described) <= 3_000
+    for budget in (200, 1_000, 5_000):
+        for name, arguments in (("grep", {"pattern": "e"}), ("read", {"source": "configuration.md"}), ("sources", {})):
+            found = answer(Reach(shelf.library), name, {**arguments, "max_tokens": budget})
+            assert estimated_tokens(found.text) <= budget + 250, (name, budget)
+
+
+def test_openai_calls_are_answered(shelf: Workspace) -> None:
+    assert [one["function"]["name"] for one in function_schemas()] == [*TOOLS]
+    call = {
+        "id": "1",
+        "function": {"name": "grep", "arguments": '{"pattern": "LNT-1042", "where": "", "cursor": null}'},
+    }
+    message = answer_tool_call(SearchLibraryTool(shelf.library), call)
+    assert "operations/upgrades.md [other]" in message["content"]
+
+
+def test_langchain_tools_have_the_answer_as_artifact(shelf: Workspace) -> None:
+    pytest.importorskip("langchain_core")
+    from ragistry.tools.langchain import reading_tools
+
+    tools = {one.name: one for one in reading_tools(SearchLibraryTool(shelf.library))}
+    message = tools["outline"].invoke(
+        {"type": "tool_call", "id": "1", "name": "outline", "args": {"source": "steps.md"}}
+    )
+    assert message.artifact["entries"][0]["title"] == "Steps"
+
+
+ANSWER = """The file says: "The cedar needs a sandy soil" [1]. It also needs 40 mm and 77 sticks [1].
+
+> Indented text 7.
+
+(steps.md)
+
+See "The cedar wants a sandy soil" (cedar.docx) and "the cedar needs a sandy soil" (cedar.pptx, p. 1).
+This is "a phrase of nobody". More in (nowhere.pdf, p. 3).
+
+[1]: cedar.docx
+"""
+
+
+def test_quotations_are_found_at_their_place_or_not(shelf: Workspace) -> None:
+    from ragistry.tools.quotes import CheckRequest, check_quotes
+
+    found = check_quotes(Reach(shelf.library, ["files"]), CheckRequest(ANSWER))
+    verdicts = [(one.text[:28], one.verdict) for one in found.quotes]
+    assert ("The cedar needs a sandy soil", "found") in verdicts
+    assert ("The cedar wants a sandy soil", "missing") in verdicts
+    assert ("the cedar needs a sandy soil", "elsewhere") in verdicts
+    assert ("a phrase of nobody", "uncited") in verdicts or ("a phrase of nobody", "missing") in verdicts
+    assert any(verdict == "unknown source" for _, verdict in verdicts)
+    assert found.not_quoted == ["line 1: 77"]
+    assert not found.ok
+    one = check_quotes(Reach(shelf.library), CheckRequest('"The cedar needs a sandy soil" (cedar.pptx, slide 2)'))
+    assert one.ok
+    documents = [{"content": "", "metadata": {"collection": "files", "source_file": "cedar.docx"}}]
+    saved = json.dumps({"answer": 'It "needs a sandy soil" [1].', "documents": documents})
+    assert check_quotes(Reach(shelf.library), CheckRequest(saved)).ok
+    with refused(QueryError, "text"):
+        check_quotes(Reach(shelf.library), CheckRequest("{}"))
