@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ragistry import trace
 from ragistry.errors import ConfigError
-from ragistry.utils.installation import install_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +36,8 @@ class Session(Protocol):
 def check_runtime(runtime: str) -> None:
     """Raise `ConfigError` if ``runtime`` is OpenVINO and that is not installed."""
     if runtime == OPENVINO and not _has_openvino():
+        from ragistry.utils.installation import install_command
+
         raise ConfigError(f"runtime {runtime!r} is not installed; run: {install_command('openvino')}")
 
 
