@@ -194,7 +194,7 @@ class LibraryStore(DocumentStore, Protocol):
     @property
     def abilities(self) -> frozenset[str]:
         """The optional abilities: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and `repair`),
-        ``"reembed"``.
+        ``"reembed"``, ``"words_first"`` (`WordsFirstStore`).
         """
         ...
 
@@ -225,7 +225,10 @@ class LibraryStore(DocumentStore, Protocol):
         ...
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """Read vectors: ``(n, d)`` float32 in the order of ``ids``. Raises `StoreError` if one is not stored."""
+        """Read vectors: ``(n, d)`` float32 in the order of ``ids``. Raises `StoreError` if one is not stored.
+
+        A chunk that waits for its vector has zeros.
+        """
         ...
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:
@@ -307,6 +310,26 @@ class RankingStore(LibraryStore, Protocol):
         embedder: EmbedderFingerprint | None = None,
     ) -> Ranking:
         """Rank as `search_text` does for a text, and as `search` does for a vector. The arguments were checked."""
+        ...
+
+
+class WordsFirstStore(LibraryStore, Protocol):
+    """A `LibraryStore` with the ability ``"words_first"``: a chunk may wait for its vector.
+
+    A chunk that is written without a vector is found by its words at once, and by dense searches once it has one. A
+    search that misses waiting chunks says so (`trace.degraded`).
+    """
+
+    def waiting(self, after: int = 0, limit: int = 256) -> list[tuple[int, Document]]:
+        """Return the first waiting chunks by their number in the store, above ``after``; no number is used twice."""
+        ...
+
+    def add_vectors(self, numbers: Sequence[int], vectors: Vectors) -> None:
+        """Write the vectors of waiting chunks. Those that were removed or replaced meanwhile are left out."""
+        ...
+
+    def refuse_vectors(self, numbers: Sequence[int]) -> None:
+        """Record that the embedder refuses these chunks. They keep waiting, but the index does not wait for them."""
         ...
 
 

@@ -92,11 +92,11 @@ class Chunk(NamedTuple):
 
 
 class EmbeddedChunk(NamedTuple):
-    """A chunk and its vector, ``(d,)`` floats."""
+    """A chunk and its vector, ``(d,)`` floats; None: it waits for its vector (`protocols.WordsFirstStore`)."""
 
     text: str
     metadata: dict[str, Any]
-    embedding: Sequence[float]
+    embedding: Sequence[float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,7 @@ class SourceInfo:
         lost: Parts of the file that could not be extracted.
         metadata: Its own metadata, which all chunks share; see `utils.custom_metadata`.
         set_keys: Keys of these that an argument or `set_metadata` has set, also removed ones.
+        waiting: Number of its chunks that wait for their vectors, and are only found by their words.
     """
 
     collection: str
@@ -152,6 +153,7 @@ class SourceInfo:
     lost: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     set_keys: tuple[str, ...] = ()
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

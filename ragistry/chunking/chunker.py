@@ -122,10 +122,10 @@ def chunk_extracted(
             metadata[BREADCRUMB] = line
         return Chunk(text[start:end], metadata)
 
-    spans = [span for _, span in cuts]
     if room:
-        spans = _fitted(text, cuts, overlap / max_chunk_size, lambda found: room([chunk_at(span) for span in found]))
-    chunks = [chunk_at(span) for span in spans]
+        chunks = _fitted(text, cuts, overlap / max_chunk_size, chunk_at, room)
+    else:
+        chunks = [chunk_at(span) for _, span in cuts]
     for index, chunk in enumerate(chunks):
         chunk.metadata["chunk_index"] = index
     return chunks
@@ -268,28 +268,28 @@ def _with_lead_ins(text: str, regions: Iterable[Region], size: int) -> Iterator[
 
 
 def _fitted(
-    text: str, cuts: Sequence[tuple[Region, Span]], share: float, room: Callable[[Sequence[Span]], Sequence[int]]
-) -> list[Span]:
-    """Return the spans, cut again if they are too long; ``share``: overlap as a share of the size."""
-    fitted: list[Span] = []
-    rooms = room([span for _, span in cuts])
-    for (region, (start, end)), size in zip(cuts, rooms, strict=True):
-        pieces = [(start, end)]
+    text: str, cuts: Sequence[tuple[Region, Span]], share: float, chunk_at: Callable[[Span], Chunk], room: Room
+) -> list[Chunk]:
+    """Return the chunks of the spans, cut again if they are too long; ``share``: overlap as a share of the size."""
+    fitted: list[Chunk] = []
+    chunks = [chunk_at(span) for _, span in cuts]
+    for (region, (start, end)), chunk, size in zip(cuts, chunks, room(chunks), strict=True):
+        pieces = [chunk]
         if size < end - start:
             part = region._replace(start=start, stop=end)
             smaller = [(part, piece) for piece in cut_region(text, part, size, int(share * size))]
-            pieces = _fitted(text, smaller, share, room)
+            pieces = _fitted(text, smaller, share, chunk_at, room)
         for piece in pieces:
             _append(fitted, piece)
     return fitted
 
 
-def _append(spans: list[Span], span: Span) -> None:
-    """Add the next span. If one of two spans contains the other, which an overlap can cause, the later one is kept."""
-    while spans and span[0] <= spans[-1][0]:
-        spans.pop()
-    if not spans or spans[-1][1] < span[1]:
-        spans.append(span)
+def _append(chunks: list[Chunk], chunk: Chunk) -> None:
+    """Add the next chunk. If one of two contains the other, which an overlap can cause, the later one is kept."""
+    while chunks and chunk.metadata["start"] <= chunks[-1].metadata["start"]:
+        chunks.pop()
+    if not chunks or chunks[-1].metadata["end"] < chunk.metadata["end"]:
+        chunks.append(chunk)
 
 
 def _whole(extracted: Extracted) -> Region:

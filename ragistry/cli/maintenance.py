@@ -13,7 +13,7 @@ import typer
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.errors import StoreError
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.protocols import LibraryStore
@@ -27,7 +27,8 @@ def verify(
 ) -> None:
     """Read every file of the store and report problems. Exit code 1 if there are any.
 
-    Sources with text that could not be extracted are listed too. PDFs are read with both engines, for at most a minute,
+    Chunks that wait for their vectors after an interrupted ingest are counted; they are no problem. Sources with text
+    that could not be extracted are listed too. PDFs are read with both engines, for at most a minute,
     and those that lack words are listed.
     """
     from ragistry.library.ingest.pdf_comparison import SECONDS, PdfComparison, compare_pdfs
@@ -38,6 +39,7 @@ def verify(
         if not as_json:
             _print(problems or ["no problems found"])
         sources = [] if problems else opened.store.sources()
+        waiting = [info.waiting for info in sources if info.waiting]
         looked = compare_pdfs(sources, opened.reading) if sources else PdfComparison([], 0, 0)
     incomplete = [(info, info.lost) for info in sources if info.lost] + looked.incomplete
     if as_json:
@@ -45,13 +47,19 @@ def verify(
             {"collection": info.collection, "source_file": info.source_file, "lost": lost} for info, lost in incomplete
         ]
         pdfs = {"compared": looked.compared, "not_compared": looked.left}
-        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs})
+        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs, "waiting": sum(waiting)})
     else:
         for info, lost in incomplete:
             error_line(f"{info.source_file!r} of collection {info.collection!r}: {lost}", label="incomplete")
         if looked.left:
             what = numbered(looked.left, "[older PDF was|older PDFs were]")
             error_line(f"{what} not compared with the second engine within {SECONDS:g} s", label="note")
+    if waiting and not as_json:
+        what = f"{numbered(sum(waiting), 'chunk[|s]')} of {numbered(len(waiting), 'source[|s]')}"
+        error_line(
+            f"{what} {agreeing(sum(waiting), '[waits|wait]')} for vectors; ingest again, or run `ragistry reembed`",
+            label="note",
+        )
     if problems:
         error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
         raise typer.Exit(1)

@@ -153,7 +153,7 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
             (
                 info.collection,
                 info.source_file,
-                f"{info.chunks:,}",
+                f"{info.chunks:,}" + (f" ({info.waiting:,} without vectors)" if info.waiting else ""),
                 local_time(info.ingested_at),
                 shown_metadata(listed_metadata(info.metadata, info.set_keys)),
             )

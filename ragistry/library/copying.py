@@ -16,9 +16,11 @@ import numpy as np
 
 from ragistry.errors import StoreError
 from ragistry.protocols import LibraryStore
+from ragistry.stores.records import chunks_of
 from ragistry.types import Document, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.wording import agreeing, numbered
 
 VECTOR_TOLERANCE = 1e-6
 """Stores normalise vectors, which may change the last bit of a number."""
@@ -70,6 +72,11 @@ def copy_library(
     with target.writing():
         _copy_embedder(source, target)
         infos = source.sources()
+        if (waiting := sum(info.waiting for info in infos)) and "words_first" not in target.abilities:
+            raise StoreError(
+                f"{numbered(waiting, 'chunk[|s]')} of the store {agreeing(waiting, '[waits|wait]')} for vectors, and "
+                "the other store has none without; run `ragistry reembed` before the copy"
+            )
         there = {_name(info): info for info in target.sources()}
         for done, info in enumerate(infos):
             if progress:
@@ -152,11 +159,7 @@ def _documents(store: LibraryStore, info: SourceInfo) -> list[Document]:
 
 
 def _with_vectors(store: LibraryStore, documents: Sequence[Document]) -> Stored:
-    vectors = store.vectors([document.id for document in documents])
-    return {
-        document.id: EmbeddedChunk(document.content, document.metadata, vector)
-        for document, vector in zip(documents, vectors, strict=True)
-    }
+    return {document.id: chunk for document, chunk in zip(documents, chunks_of(store, documents), strict=True)}
 
 
 def _differences(ours: Stored, theirs: Stored) -> list[str]:
@@ -191,6 +194,8 @@ def _same_info(one: SourceInfo | None, other: SourceInfo) -> bool:
 
 
 def _same_direction(one: EmbeddedChunk, other: EmbeddedChunk) -> bool:
+    if one.embedding is None or other.embedding is None:
+        return one.embedding is other.embedding
     a, b = np.asarray(one.embedding), np.asarray(other.embedding)
     return a.shape == b.shape and bool(np.abs(a - b).max() <= VECTOR_TOLERANCE)
 

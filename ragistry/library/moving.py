@@ -13,7 +13,8 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
 from ragistry.library.scope import being_renamed
 from ragistry.protocols import LibraryStore
-from ragistry.types import EmbeddedChunk, SourceInfo
+from ragistry.stores.records import chunks_of
+from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, listed
 
 
@@ -130,11 +131,9 @@ def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int
         store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
         key=lambda document: int(document.metadata["chunk_index"]),
     )
-    vectors = store.vectors([document.id for document in documents])
-    chunks = [
-        EmbeddedChunk(document.content, document.metadata | {"collection": to_collection}, vector)
-        for document, vector in zip(documents, vectors, strict=True)
-    ]
+    chunks = chunks_of(store, documents)
+    for chunk in chunks:
+        chunk.metadata["collection"] = to_collection
     store.replace_source(to_collection, info.source_file, chunks)
     store.replace_source(info.collection, info.source_file, [])
     return len(chunks)

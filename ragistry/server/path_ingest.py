@@ -85,7 +85,9 @@ class _PathObserver(IngestObserver):
         total = max(self._before + self._here, self._embedded)
         stage, share = f"embedding {self._embedded:,} of {total:,}", self._embedded / total
         if self._sources > 1:
-            stage, share = f"{stage}, {self._read + 1:,} of {self._sources:,} files read", self._read / self._sources
+            read = min(self._read + 1, self._sources)
+            stage = f"{stage}, {read:,} of {self._sources:,} files read"
+            share = share if read == self._sources else self._read / self._sources
         self._record(stage, share)
 
     def _record(self, stage: str, inside: float) -> None:

@@ -218,7 +218,7 @@ class SourceModel(SourceInfo):
     """A source.
 
     ``ingested_at``: seconds since 1970. ``lost``: parts whose text could not be extracted. ``set_keys``: keys of its
-    ``metadata`` that an ingest or a change has set.
+    ``metadata`` that an ingest or a change has set. ``waiting``: number of chunks that have no vector yet.
     """
 
     __pydantic_config__: ClassVar = RESPONSE

@@ -26,7 +26,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class CheckedChunks:
-    """Checked chunks, ready to write; ``vectors``: ``(n, d)`` float32, rows of unit length."""
+    """Checked chunks, ready to write; ``vectors``: ``(n, d)`` float32, rows of unit length, or zeros if it waits."""
 
     ids: list[str]
     texts: list[str]
@@ -40,7 +40,11 @@ class CheckedChunks:
 
 
 def check_chunks(
-    chunks: Sequence[EmbeddedChunk], ids: Sequence[str] | None = None, *, dimension: int | None = None
+    chunks: Sequence[EmbeddedChunk],
+    ids: Sequence[str] | None = None,
+    *,
+    dimension: int | None = None,
+    may_wait: bool = False,
 ) -> CheckedChunks:
     """Check chunks for writing.
 
@@ -48,6 +52,7 @@ def check_chunks(
         chunks: The chunks.
         ids: Their ids; None to derive them (`utils.ids`).
         dimension: Dimension of the store's vectors, if known.
+        may_wait: Accept chunks without a vector; ``dimension`` is then needed.
 
     Raises:
         InvalidChunkError: With all errors of all chunks.
@@ -62,8 +67,9 @@ def check_chunks(
     texts: list[str] = []
     metadatas: list[dict[str, Any]] = []
     rows: list[Any] = []
+    missing = np.zeros(dimension, dtype=np.float32) if may_wait and dimension else None
     for index, chunk in enumerate(chunks):
-        faults, name = _collect(chunk, texts, metadatas, rows), str(index)
+        faults, name = _collect(chunk, texts, metadatas, rows, missing), str(index)
         if ids is not None:
             faults, name = [*faults, *filter(None, [id_problem(ids[index])])], shown(ids[index], 80)
         problems += [f"chunk {name} {fault}" for fault in faults]
@@ -88,8 +94,8 @@ def as_list(name: str, items: Any) -> list[Any]:
     return list(items)
 
 
-def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any]) -> list[str]:
-    """Append one chunk to the three lists, and return its errors."""
+def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any], missing: Any) -> list[str]:
+    """Append one chunk to the three lists, and return its errors. ``missing``: the row of one without a vector."""
     if not isinstance(chunk, tuple) or len(chunk) != 3:
         return [f"is {shown(chunk, 80)}, not (text, metadata, embedding)"]
     text, metadata, embedding = chunk
@@ -99,7 +105,7 @@ def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows
     elif problem := text_problem(text, MAX_TEXT_BYTES):
         faults.append(f"text {problem}")
     try:
-        rows.append(unit_vector(embedding))
+        rows.append(missing if embedding is None and missing is not None else unit_vector(embedding))
     except (TypeError, ValueError) as error:
         faults.append(f"vector {error}")
     texts.append(text)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from ragistry.chunking.breadcrumb import searched_text
-from ragistry.errors import EmbeddingMismatchError, InvalidChunkError
+from ragistry.errors import (
+    EmbeddingGenerationError,
+    EmbeddingMismatchError,
+    InvalidChunkError,
+    ModelConnectionError,
+    ModelError,
+    ModelNotFoundError,
+    RagistryError,
+    WorkerLostError,
+)
 from ragistry.stores.vectors import unit_vectors
-from ragistry.types import Chunk, EmbedderFingerprint, Progress
+from ragistry.types import Chunk, Document, EmbedderFingerprint, Progress
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors
+    from ragistry.protocols import Embedder, Vectors, WordsFirstStore
 
 AT_ONCE = 128
 """Number of chunks embedded in one call."""
@@ -65,6 +78,7 @@ def embed_missing(
     missing: Callable[[], tuple[list[tuple[int, Chunk]], int]],
     keep: Callable[[list[int], Vectors], bool],
     switch: Callable[[], bool],
+    may_wait: Callable[[list[int]], bool] = lambda _: False,
 ) -> int:
     """Embed the chunks that lack a vector of the embedder, then switch to the new vectors.
 
@@ -74,6 +88,7 @@ def embed_missing(
         missing: Returns up to `AT_ONCE` keys and chunks without a new vector, and the number of all such chunks.
         keep: Stores the vectors of these keys. Returns False if another run has finished the work.
         switch: Switches to the new vectors. Returns False if chunks were added meanwhile.
+        may_wait: Returns whether all these chunks have no vector yet, so that the embedder may refuse them.
 
     Returns:
         Number of chunks embedded.
@@ -88,10 +103,18 @@ def embed_missing(
         if progress is not None:
             progress("chunks", done, done + left)
         if chunks:
-            vectors = _embedded(embedder, [searched_text(*chunk) for _, chunk in chunks])
-            if not keep([key for key, _ in chunks], vectors):
+            keys, texts = [key for key, _ in chunks], [searched_text(*chunk) for _, chunk in chunks]
+            try:
+                vectors = _embedded(embedder, texts)
+            except ModelError:
+                made, refused = embed_each(texts, lambda part: _embedded(embedder, part))
+                if not may_wait([key for key, text in zip(keys, texts, strict=True) if text in refused]):
+                    raise
+                keys = [key for key, text in zip(keys, texts, strict=True) if text in made]
+                vectors = np.array([made[text] for text in texts if text in made], dtype=np.float32)
+            if keys and not keep(keys, vectors):
                 return done
-            done += len(chunks)
+            done += len(keys)
         elif switch():
             return done
 
@@ -105,13 +128,124 @@ def superseded_error(record: NextEmbedderRecord, fingerprint: EmbedderFingerprin
     )
 
 
+PLAIN = "word"
+"""A text that every model accepts."""
+
+Embed = Callable[[list[str]], Any]
+"""Embeds texts, or raises `ModelError`."""
+Made = tuple[dict[str, "Vectors"], dict[str, ModelError]]
+"""Vectors ``(d,)`` by text, and the errors of texts that were refused."""
+
+
+def embed_waiting(
+    store: WordsFirstStore, embed: Embed, run: Callable[[Iterable[list[str]]], Iterator[Any]]
+) -> Iterator[tuple[int, list[tuple[Document, ModelError]]]]:
+    """Embed the chunks of a store that wait for their vectors, those of equal chunks excepted, a batch at a time.
+
+    Args:
+        store: The store.
+        embed: Embeds the texts of a batch that the embedder refuses.
+        run: Yields the vectors of each batch of texts, or its error, in order.
+
+    Yields:
+        For each batch, the number of chunks embedded, and the refused chunks with the reason.
+
+    Raises:
+        ModelError: No text can be embedded.
+    """
+    begun: deque[tuple[list[tuple[int, Document]], list[str], dict[str, Vectors], list[str]]] = deque()
+
+    def batches() -> Iterator[list[str]]:
+        after = 0
+        while found := store.waiting(after):
+            after = found[-1][0]
+            chunks = [Chunk(document.content, document.metadata) for _, document in found]
+            known = dict(store.known_vectors("", "", chunks))
+            texts = [searched_text(*chunk) for chunk in chunks]
+            begun.append((found, texts, known, list(dict.fromkeys(text for text in texts if text not in known))))
+            yield begun[-1][-1]
+
+    for outcome in run(batches()):
+        found, texts, vectors, unknown = begun.popleft()
+        made, refused = vectors_or_refusals(outcome, unknown, embed)
+        vectors |= made
+        numbers = {number: text for (number, _), text in zip(found, texts, strict=True)}
+        settled = [number for number, text in numbers.items() if text in vectors]
+        if settled:
+            store.add_vectors(settled, np.stack([vectors[numbers[number]] for number in settled]))
+        if refused:
+            store.refuse_vectors([number for number in numbers if number not in settled])
+        yield len(made), [(document, refused[numbers[number]]) for number, document in found if number not in settled]
+
+
+def vectors_or_refusals(outcome: Any, texts: Sequence[str], embed: Embed) -> Made:
+    """Return the vectors of a batch of texts from the result of `Engine.map`; see `embed_each`."""
+    if isinstance(outcome, ModelConnectionError | ModelNotFoundError):
+        raise outcome  # the next batch would fail too
+    if isinstance(outcome, RagistryError) and not isinstance(outcome, ModelError | WorkerLostError):
+        raise outcome
+    if not isinstance(outcome, RagistryError):
+        with suppress(TypeError, ValueError):  # else a vector that cannot be stored
+            return dict(zip(texts, unit_vectors(outcome, len(texts)), strict=True)) if texts else {}, {}
+    return embed_each(texts, embed)
+
+
+def embed_each(texts: Sequence[str], embed: Embed) -> Made:
+    """Embed texts, and divide them where the model refuses them, so that only refused ones have no vector.
+
+    Raises:
+        ModelError: The model cannot be reached, or refuses a plain word too.
+    """
+    vectors: dict[str, Vectors] = {}
+    refused: dict[str, ModelError] = {}
+    parts = [list(texts)]
+    while parts:
+        part = parts.pop()
+        try:
+            vectors.update(zip(part, _units(embed(part), len(part)), strict=True))
+        except (ModelConnectionError, ModelNotFoundError):
+            raise
+        except ModelError as error:
+            if not refused and not isinstance(error, EmbeddingGenerationError):
+                _check_model(embed, error)
+            middle = len(part) // 2
+            if middle:
+                parts += [part[middle:], part[:middle]]
+            else:
+                refused[part[0]] = error
+    return vectors, refused
+
+
+def _check_model(embed: Embed, error: ModelError) -> None:
+    """Raise the error if the model refuses a plain word too."""
+    try:
+        embed([PLAIN])
+    except ModelError:
+        raise error from None
+
+
+def _units(vectors: Any, count: int) -> Vectors:
+    try:
+        return unit_vectors(vectors, count)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingGenerationError(f"the model returned vectors that cannot be stored: {error}") from error
+
+
 def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
     """Embed the texts; return vectors of unit length."""
-    fingerprint = embedder.fingerprint
+    return checked_vectors(embedder.fingerprint, embedder.embed(texts, role="document"), len(texts))
+
+
+def checked_vectors(fingerprint: EmbedderFingerprint, vectors: Any, count: int) -> Vectors:
+    """Return vectors of the embedder in unit length.
+
+    Raises:
+        InvalidChunkError: They cannot be stored.
+        EmbeddingMismatchError: They have another dimension.
+    """
     remedy = "the old vectors stay in use; check the model, then run `ragistry reembed` again"
-    vectors: Any = embedder.embed(texts, role="document")
     try:
-        units = unit_vectors(vectors, len(texts))
+        units = unit_vectors(vectors, count)
     except (TypeError, ValueError) as error:
         raise InvalidChunkError(
             f"{fingerprint.model!r} returned vectors that cannot be stored: {error}; {remedy}"

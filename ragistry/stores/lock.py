@@ -34,6 +34,7 @@ class _Shared:
     turn: threading.RLock = field(default_factory=threading.RLock)
     guard: threading.Lock = field(default_factory=threading.Lock)
     holders: int = 0
+    depth: int = 0  # of nested `writing` blocks of the thread whose turn it is
 
 
 _shared: dict[tuple[int, Path], _Shared] = {}
@@ -55,11 +56,18 @@ class WriterLock:
     def writing(self) -> Iterator[None]:
         """Hold the lock during the block, in which no other process or thread writes; a thread may nest blocks."""
         with self._state.turn:
-            self.hold()
+            is_nested = self._state.depth > 0
+            if is_nested:
+                self.check_process()
+            else:
+                self.hold()
+            self._state.depth += 1
             try:
                 yield
             finally:
-                self.release()
+                self._state.depth -= 1
+                if not is_nested:
+                    self.release()
 
     @property
     def is_inherited(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.errors import DuplicateChunkIDError, InvalidChunkError, InvalidFilterError, StoreError
-from ragistry.types import Document, ScoreKind, SourceInfo, StageScore, Where, ranked
+from ragistry.types import Document, EmbeddedChunk, ScoreKind, SourceInfo, StageScore, Where, ranked
 from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.limits import check_ids
@@ -21,6 +21,8 @@ from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Container
+
+    from ragistry.protocols import LibraryStore
 
 Keys = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -79,7 +81,9 @@ def source_in(metadata: Mapping[str, Any]) -> Name | None:
     return None
 
 
-def source_info(name: Name, chunks: int, metadata: Mapping[str, Any], *, is_whole: bool) -> SourceInfo:
+def source_info(
+    name: Name, chunks: int, metadata: Mapping[str, Any], *, is_whole: bool, waiting: int = 0
+) -> SourceInfo:
     """Describe a source; an incomplete one has no hash, so that it is ingested again."""
     return SourceInfo(
         *name,
@@ -91,6 +95,7 @@ def source_info(name: Name, chunks: int, metadata: Mapping[str, Any], *, is_whol
         lost=metadata.get("lost", ""),
         metadata=custom_metadata(metadata),
         set_keys=tuple(keys) if isinstance(keys := metadata.get(SET_KEYS), list) else (),
+        waiting=waiting,
     )
 
 
@@ -106,6 +111,15 @@ def taken_source_error(name: Name, to: str) -> DuplicateChunkIDError:
     return DuplicateChunkIDError(
         f"collection {shown(to)} already has a source {shown(name[1])}; delete that one first, or rename the file"
     )
+
+
+def chunks_of(store: LibraryStore, documents: Sequence[Document]) -> list[EmbeddedChunk]:
+    """Return stored chunks with their vectors; None for one that waits for its vector."""
+    vectors = store.vectors([document.id for document in documents])
+    return [
+        EmbeddedChunk(document.content, dict(document.metadata), vector if vector.any() else None)
+        for document, vector in zip(documents, vectors, strict=True)
+    ]
 
 
 # Results

@@ -76,7 +76,8 @@ class MMRTechnique:
         if not ids:
             return {}
         try:
-            return dict(zip(ids, self.store.vectors(ids), strict=True))
+            found = zip(ids, self.store.vectors(ids), strict=True)
+            return {id: vector for id, vector in found if vector.any()}  # zeros: it waits for its vector
         except StoreError:
             if not again:
                 raise

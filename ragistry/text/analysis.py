@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, groupby
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import Stemmer
 
@@ -47,6 +48,8 @@ TERM_LIMIT = 100
 JOINED_WORDS = 6
 """Number of words of a query up to which adjacent words are also searched as one. In a sentence, most are no word, and
 looking them up takes as long as its other words."""
+
+Entry = TypeVar("Entry")
 
 CACHED_TOKENS = 50_000
 CACHED_LENGTH = 40
@@ -95,7 +98,7 @@ _NO_WORD = re.compile(f"[-._/{SYMBOLS}{_UNSPACED}]")  # as a part of two joined 
 _WORD_WITH_I = re.compile(r"[^\W\d_]*I[^\W\d_]*")
 _DIGIT = re.compile(r"\d")
 _GROUPS = re.compile("[A-Za-z0-9]+")
-_PUNCTUATION = ".,;:!?()[]\"'"
+_PUNCTUATION = string.punctuation
 
 
 @cache
@@ -111,6 +114,32 @@ def analyse(text: str, language: str = "english") -> list[str]:
     English per second; thread-safe. Raises `ConfigError` for an unknown language.
     """
     return list(chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, text.split())))
+
+
+class CodeTable:
+    """Texts to the codes of an index, each word analysed once. Words repeat, so most are found in a table.
+
+    Args:
+        language: Language of the texts, as of `analyse`.
+        code: Returns the code of a term.
+        form: Returns the code of a form.
+    """
+
+    def __init__(self, language: str, code: Callable[[str], str], form: Callable[[str], str]) -> None:
+        self._words = _WordCodes(canonical_language(language), code)
+        self._form = form
+
+    def codes(self, text: str) -> str:
+        """Return the codes of all terms of a text, and of each form that is none of them, between blanks."""
+        words = [*map(self._words.__getitem__, text.split())]
+        forms = {form for word in words for form in word.forms} if any(map(_FORMS, words)) else set()
+        for number in SPACED.finditer(text):
+            forms.update(spaced_spellings(number))
+        codes: Iterable[str] = filter(None, map(_CODES, words))
+        if forms:
+            forms.difference_update(chain.from_iterable(map(_TERMS, words)))
+            codes = chain(codes, map(self._form, sorted(forms)))
+        return " ".join(codes)
 
 
 def forms(text: str, language: str = "english") -> list[str]:
@@ -253,34 +282,44 @@ def _divider(language: str) -> _Divider:
     return _Divider(_analyser(language))
 
 
-class _Cache(dict[str, tuple[str, ...]]):
-    """Token between white space → terms, computed on first use.
+class _Cache(dict[str, Entry]):
+    """Token between white space → terms, or what else is known of it, computed on first use.
 
     Words repeat so often that most of the work is the lookup, in C. Two generations bound the memory: a full one
     replaces the old one, and tokens still in use are copied back.
     """
 
     def __init__(self) -> None:
-        self._old: dict[str, tuple[str, ...]] = {}
+        self._old: dict[str, Entry] = {}
         self._lock = Lock()
 
-    def __missing__(self, token: str) -> tuple[str, ...]:
+    def __missing__(self, token: str) -> Entry:
         with self._lock:
-            terms = self._old.get(token)
-            if terms is None:
-                terms = tuple(self.new_terms(token))
+            entry = self._old.get(token)
+            if entry is None:
+                entry = self.new_entry(token)
             if len(token) <= CACHED_LENGTH:
                 if len(self) >= CACHED_TOKENS:
                     self._old = self.copy()
                     self.clear()
-                self[token] = terms
-            return terms
+                self[token] = entry
+            return entry
+
+    def new_entry(self, token: str) -> Entry:
+        raise NotImplementedError
+
+
+class _Terms(_Cache[tuple[str, ...]]):
+    """Token → terms."""
+
+    def new_entry(self, token: str) -> tuple[str, ...]:
+        return tuple(self.new_terms(token))
 
     def new_terms(self, token: str) -> Iterable[str]:
         raise NotImplementedError
 
 
-class _Analyser(_Cache):
+class _Analyser(_Terms):
     """The terms of a token."""
 
     def __init__(self, language: str) -> None:
@@ -291,8 +330,9 @@ class _Analyser(_Cache):
         self.is_turkish = language == "turkish"
 
     def new_terms(self, token: str) -> list[str]:
-        if token.isascii() and token.isalnum() and not self.is_turkish:
-            return [self.term(token.lower())]
+        word = token.strip(_PUNCTUATION)
+        if word.isascii() and word.isalnum() and not self.is_turkish:
+            return [self.term(word.lower())]
         terms: list[str] = []
         for piece in _pieces(self.lowered(normalised(token))):
             if piece.isascii() and piece.isalnum():
@@ -326,7 +366,7 @@ class _Analyser(_Cache):
         return plain(stem) or stem
 
 
-class _Former(_Cache):
+class _Former(_Terms):
     """The forms of a token: see `forms`."""
 
     def __init__(self, analyser: _Analyser) -> None:
@@ -350,7 +390,7 @@ class _Former(_Cache):
         return dict.fromkeys(form for form in found if (len(form) > 1 or form == digit) and form not in known)
 
 
-class _Divider(_Cache):
+class _Divider(_Terms):
     """The parts of a token: see `units`."""
 
     def __init__(self, analyser: _Analyser) -> None:
@@ -368,6 +408,32 @@ class _Divider(_Cache):
             for word in JOINERS.split(piece):
                 for part in parts_of(word) or [word]:
                     yield self._analyser.term(plain(self._analyser.lowered(part)))
+
+
+class _Word(NamedTuple):
+    """A token in an index: the codes of its terms, its terms, its forms."""
+
+    codes: str
+    terms: tuple[str, ...]
+    forms: tuple[str, ...]
+
+
+_CODES, _TERMS, _FORMS = map(operator.itemgetter, range(3))
+
+
+class _WordCodes(_Cache[_Word]):
+    """Token → its codes, terms and forms."""
+
+    def __init__(self, language: str, code: Callable[[str], str]) -> None:
+        super().__init__()
+        self._analyser, self._former, self._code = _analyser(language), _former(language), code
+
+    def new_entry(self, token: str) -> _Word:
+        word = token.strip(_PUNCTUATION)
+        if word != token and word.isascii() and word.isalpha() and (known := self.get(word)):
+            return known
+        terms = self._analyser[token]
+        return _Word(" ".join(map(self._code, terms)), terms, self._former.new_entry(token))
 
 
 def _symbol_parts(piece: str) -> tuple[str, ...]:

@@ -38,8 +38,11 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
         else:
             key = plain(name)
             problem = key_problem(key)
-        if type(content) in _BUILT_IN:  # nearly all values: no need to convert them
-            value, problem = content, problem or scalar_problem(content)
+        value: Any = content
+        if type(content) is str and content.isascii() and len(content) <= MAX_VALUE_BYTES:
+            pass  # nearly all values: valid without a look at each character
+        elif type(content) in _BUILT_IN:  # no need to convert them
+            problem = problem or scalar_problem(content)
         else:
             value = [plain(item) for item in content] if isinstance(content, list | tuple) else plain(content)
             problem = problem or value_problem(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import Stemmer
@@ -19,6 +20,7 @@ from ragistry.text.analysis import (
     CACHED_TOKENS,
     JOINED_WORDS,
     TERM_LIMIT,
+    CodeTable,
     analyse,
     analysis_record,
     forms,
@@ -261,6 +263,30 @@ def test_any_text_gives_terms_without_blanks(text: str, language: str) -> None:
     assert all(0 < len(term) <= TERM_LIMIT and term.split() == [term] for term in terms)
     assert all(0 < len(form) <= TERM_LIMIT and " ".join(form.split()) == form for form in forms(text, language))
     assert " ".join(terms).encode().decode().split(" ") == (terms or [""])
+
+
+def codes_of_both(text: str, language: str) -> str:
+    """The codes of an index from the two functions that analyse terms and forms apart."""
+    terms = analyse(text, language)
+    return " ".join([*terms, *(f"~{form}" for form in sorted({*forms(text, language)}.difference(terms)))])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60), st.sampled_from(["english", "german", "none", "tr"]))
+def test_one_pass_gives_the_terms_and_forms_of_any_text(text: str, language: str) -> None:
+    assert CodeTable(language, str, "~{}".format).codes(text) == codes_of_both(text, language)
+
+
+@pytest.mark.parametrize(
+    ("folder", "language"),
+    [("docs-etcd", "english"), ("docs-hugo", "turkish"), ("xquad-de", "german"), ("xquad-zh", "chinese")],
+)
+def test_one_pass_gives_the_terms_and_forms_of_a_corpus(data: Path, folder: str, language: str) -> None:
+    table = CodeTable(language, str, "~{}".format)
+    for path in sorted(path for path in (data / folder).rglob("*") if path.is_file()):
+        text = path.read_text(encoding="utf-8", errors="replace")[:60_000]
+        for start in range(0, len(text), 900):
+            assert table.codes(text[start : start + 900]) == codes_of_both(text[start : start + 900], language)
 
 
 @settings(max_examples=100, deadline=None)

@@ -29,10 +29,11 @@ from ragistry.evaluation.progress import ESTIMATE
 from ragistry.evaluation.systems.masking import MaskedStore
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
-from ragistry.library.ingest.run import Ingest, explained, refusal
+from ragistry.library.ingest.run import Ingest, refused_error
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.readers.extracted import Extracted
+from ragistry.stores.embedding import embed_each
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
 from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo
@@ -210,6 +211,8 @@ class Collected:
     little; an incomplete index is never used.
     """
 
+    abilities: frozenset[str] = frozenset()
+
     def __init__(self, store: LibraryStore, rows: list[EmbeddedChunk]) -> None:
         self.rows = rows
         self.use_embedder = store.use_embedder
@@ -360,13 +363,11 @@ def _explain(
     vectors: RecordedEmbedder,
 ) -> None:
     """Raise an error with the document of the text for which a batch was refused; return if there is none."""
-    documents: dict[str, list[str]] = {}
+    _, refused = embed_each(batch, vectors.embed)
     for row, text in zip(rows, texts, strict=True):
-        documents.setdefault(str(row.metadata["source_file"]), []).append(text)
-    for name, own in documents.items():
-        unknown = [text for text in own if text in batch]
-        if unknown and (other := refusal(unknown, vectors.embed)) is not None:
-            raise explained(other, name, own, unknown, vectors.embed) from error
+        if text in refused:
+            name, place = str(row.metadata["source_file"]), f"chunk {row.metadata['chunk_index'] + 1}"
+            raise refused_error(name, place, text, refused[text]) from error
 
 
 @contextmanager

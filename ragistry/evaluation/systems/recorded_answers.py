@@ -322,12 +322,13 @@ class RecordedEmbedder(RecordedModel):
             wanted = set(texts)
             searched = ((searched_text(chunk.content, chunk.metadata), chunk.id) for chunk in library.scan())
             found = {text: id for text, id in searched if text in wanted}
-            vectors = library.vectors(list(found.values()))
+            rows = zip(found, library.vectors(list(found.values())), strict=True)
+            vectors = {text: np.asarray(row, "<f4") for text, row in rows if row.any()}
         except StoreError:  # the library is not needed
             return 0
-        pairs = zip(found, np.asarray(vectors, "<f4"), strict=True)
+        pairs = vectors.items()
         self.file.add(self.model, (({"role": "document", "text": text}, vector.tobytes()) for text, vector in pairs))
-        return len(found)
+        return len(vectors)
 
     def cost(self, texts: Sequence[str]) -> tuple[float, float]:
         """Return the original seconds and tokens of the vectors of these documents."""

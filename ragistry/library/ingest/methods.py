@@ -43,6 +43,9 @@ class IngestObserver:
     def embedded(self, texts: int) -> None:
         """Called with the number of chunks in a finished batch."""
 
+    def waiting(self, name: str, done: int, total: int) -> None:
+        """Called while chunks that are already found by their words get their vectors."""
+
     def check(self) -> None:
         """Called about once a second; raises an error to cancel."""
 
@@ -58,6 +61,9 @@ class ProgressObserver(IngestObserver):
     def progress(self, source_file: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(source_file, done, total)
+
+    def waiting(self, name: str, done: int, total: int) -> None:
+        self.progress(name, done, total)
 
 
 class CancelledIngest(BaseException):

@@ -1,8 +1,9 @@
 """Ingest sources into a collection, each one completely or not at all.
 
-Reading and embedding may fail, so they are finished before a source is written. An engine reads sources and embeds
-texts, in this process or on workers. All other steps run here, in the order of the sources: comparison with the stored
-sources, names, warnings, and writing.
+A store with the ability ``"words_first"`` gets new sources with their words in a first pass; a second pass embeds all
+chunks that wait for their vectors. Changed sources, and all of other stores, are embedded before they are written. An
+engine reads sources and embeds texts, in this process or on workers. All other steps run here, in the order of the
+sources: comparison with the stored sources, names, warnings, and writing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.engines.local import LocalEngine
@@ -22,9 +23,7 @@ from ragistry.errors import (
     EmbeddingGenerationError,
     ExtractionError,
     InvalidChunkError,
-    ModelConnectionError,
     ModelError,
-    ModelNotFoundError,
     RagistryError,
     SourceError,
     StoreError,
@@ -42,11 +41,12 @@ from ragistry.library.ingest.source import (
     read_source,
 )
 from ragistry.models.known import is_english
-from ragistry.protocols import Embedder, Engine, LibraryStore
+from ragistry.protocols import Embedder, Engine, LibraryStore, WordsFirstStore
+from ragistry.stores.embedding import PLAIN, embed_waiting, vectors_or_refusals
 from ragistry.text.detection import detect_language, language_warnings
 from ragistry.text.languages import AUTO
 from ragistry.trace import span
-from ragistry.types import Chunk, EmbeddedChunk, Progress, SourceInfo
+from ragistry.types import Chunk, Document, EmbeddedChunk, Progress, SourceInfo
 from ragistry.utils.ids import composed
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, numbered
@@ -55,6 +55,11 @@ SAMPLES_OF_A_SOURCE = 4
 """Number of chunks of each source for detecting the language of an ingest."""
 CHUNKS_AT_ONCE = 256
 """Maximum number of chunks embedded together; chunks of small sources share batches."""
+AT_ONCE = 32
+"""Number of new chunks up to which an ingest embeds them before it writes them: that takes about a second."""
+CHANGED_AT_ONCE = 4_096
+"""Number of chunks of changed sources that may be in memory until the words of all new sources are written."""
+EXCERPT = 60
 
 Done = TypeVar("Done")
 
@@ -66,18 +71,18 @@ class Prepared:
     Attributes:
         source: The source.
         chunks: Its chunks.
+        texts: The `searched_text` of each.
         is_new: Whether the collection has no source of this name.
-        known: Vectors that are already known, by `searched_text`.
+        vectors: Known vectors by text.
+        unknown: The texts to embed.
     """
 
     source: IngestSource
     chunks: list[Chunk]
+    texts: list[str]
     is_new: bool
-    known: dict[str, Any] = field(default_factory=dict)
-
-    def unknown(self) -> list[str]:
-        """Return the texts to embed."""
-        return [text for chunk in self.chunks if (text := searched_text(*chunk)) not in self.known]
+    vectors: dict[str, Any]
+    unknown: list[str]
 
 
 @dataclass(slots=True)
@@ -129,6 +134,8 @@ class Ingest:
         self.replace = replace
         self.engine = engine or LocalEngine()
         self._is_here = engine is None
+        self._words_first = "words_first" in store.abilities
+        self._has_words = False
         self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
@@ -139,11 +146,18 @@ class Ingest:
         self._samples: list[str] = []
 
     @span("ragistry.ingest")
-    def run(self, sources: Sequence[IngestSource], progress: Progress | None = None) -> IngestReport:
+    def run(
+        self, sources: Sequence[IngestSource], progress: Progress | None = None, waiting: Progress | None = None
+    ) -> IngestReport:
         """Ingest all sources that are new or have changed.
 
         A source that cannot be read, or that the model refuses, is reported. If an error ends the ingest, the sources
-        that were already written are complete.
+        that were already written are complete; those that wait for their vectors are found by their words.
+
+        Args:
+            sources: The sources.
+            progress: Called before each source is read, and at the end with an empty name.
+            waiting: Called in the second pass with the number of chunks that have their vectors.
 
         Raises:
             ModelError: No text can be embedded.
@@ -156,15 +170,18 @@ class Ingest:
         self._earlier = earlier_names(sources, infos)
         if self.replace:
             self._given = {(source.source_file, source.place) for source in sources}
-        for group in self._embedded(_grouped(self._prepare_all(sources, stored, progress))):
+        for group in self._embedded(_grouped(self._write_words(self._prepare_all(sources, stored, progress)))):
             self._write(group)
+        if self._words_first:
+            self._embed_waiting(waiting)
         self._drop_earlier_names()
         if self._read_again:
             files = numbered(self._read_again, "[file was|files were]")
             self.report.warnings.append(f"{files} updated without a change: a newer version of Ragistry reads them")
         if self.report.added or self.report.updated:
-            self.store.flush()
             self._check_language()
+        if self.report.added or self.report.updated or self.report.embedded:
+            self.store.flush()
         if progress is not None:
             progress("", len(sources), len(sources))
         return self.report
@@ -250,8 +267,66 @@ class Ingest:
         stored = info or self._earlier.get(place)
         source.metadata.add_to(chunks, stored, source.path)
         name = source.source_file if stored is None else stored.source_file
-        known = _patiently(self.store.known_vectors, self.collection, name, chunks)
-        return Prepared(source, chunks, info is None, dict(known))
+        known = dict(_patiently(self.store.known_vectors, self.collection, name, chunks))
+        texts = [searched_text(*chunk) for chunk in chunks]
+        return Prepared(source, chunks, texts, info is None, known, [text for text in texts if text not in known])
+
+    def _write_words(self, prepared: Iterable[Prepared]) -> Iterator[Prepared]:
+        """Write the words of new sources, and yield the sources to embed before they are written.
+
+        Before the first write, the model embeds a word: if it cannot, nothing is written. New sources of a few chunks
+        are not worth two passes.
+        """
+        if not self._words_first:
+            yield from prepared
+            return
+        new: list[Prepared] = []
+        changed: list[Prepared] = []
+        for one in prepared:
+            (new if one.is_new else changed).append(one)
+            if not self._has_words and sum(len(each.unknown) for each in new) > AT_ONCE:
+                self._embed([PLAIN])
+                self._has_words = True
+            if self._has_words:
+                for each in new:
+                    _patiently(self._write_locked, each)
+                new.clear()
+            if sum(len(each.chunks) for each in changed) > CHANGED_AT_ONCE:
+                yield from changed
+                changed.clear()
+        if self._has_words:
+            self.store.flush()  # so that all of it is found before the model is asked
+        yield from changed
+        yield from new
+
+    def _embed_waiting(self, waiting: Progress | None) -> None:
+        """Embed all chunks of the store that wait for their vectors, also those of an interrupted ingest."""
+        store = cast("WordsFirstStore", self.store)
+        total = sum(info.waiting for info in store.sources()) if waiting and store.waiting(limit=1) else 0
+        done = 0
+        for made, refused in embed_waiting(
+            store, self._embed, lambda batches: self.engine.map(partial(_vectors, self.embedder), batches)
+        ):
+            self.report.embedded += made
+            done += made
+            if waiting is not None:
+                waiting("vectors", min(done, total), total)
+            for document, error in refused:
+                self._report_waiting(document, error)
+
+    def _report_waiting(self, document: Document, error: ModelError) -> None:
+        """Report a chunk that the model refused. Its source stays, and is found by its words."""
+        name, collection = str(document.metadata.get("source_file")), document.metadata.get("collection")
+        count = next((info.chunks for info in self.store.sources(collection) if info.source_file == name), 1)
+        place = f"chunk {document.metadata.get('chunk_index', 0) + 1} of {count}"
+        cause = refused_error(name, place, document.content, error, "; it is only found by words")
+        if collection != self.collection or composed(name) not in self._taken:
+            self.report.warnings.append(str(cause))
+            return
+        for done in (self.report.added, self.report.updated, self.report.skipped):
+            if name in done:
+                done.remove(name)
+                self.report.failed.append(Failure(name, cause))
 
     def _embedded(self, groups: Iterable[list[Prepared]]) -> Iterator[Group]:
         """Yield each group, in order, as soon as all its batches are embedded."""
@@ -259,7 +334,7 @@ class Ingest:
 
         def all_batches() -> Iterator[list[str]]:
             for prepared in groups:
-                texts = list(dict.fromkeys(text for one in prepared for text in one.unknown()))
+                texts = list(dict.fromkeys(text for one in prepared for text in one.unknown))
                 starts = range(0, max(1, len(texts)), CHUNKS_AT_ONCE)
                 group = Group(prepared, [texts[start : start + CHUNKS_AT_ONCE] for start in starts])
                 begun.append(group)
@@ -271,30 +346,25 @@ class Ingest:
                 yield begun.popleft()
 
     def _write(self, group: Group) -> None:
-        error = next((outcome for outcome in group.outcomes if isinstance(outcome, RagistryError)), None)
-        if isinstance(error, ModelConnectionError | ModelNotFoundError):
-            raise error  # the next source would fail too
-        if isinstance(error, ModelError | WorkerLostError):
-            if len(group.prepared) > 1:  # to find the refused source and write the others
-                for alone in self._embedded([one] for one in group.prepared):
-                    self._write(alone)
-                return
-            [refused] = group.prepared
-            name, texts = refused.source.source_file, [searched_text(*chunk) for chunk in refused.chunks]
-            cause = explained(_of_model(error), name, texts, refused.unknown(), self._embed)
-            self.report.failed.append(Failure(name, cause))
-            return
-        if error is not None:
-            raise error
-        vectors = {
-            text: vector
-            for texts, rows in zip(group.batches, group.outcomes, strict=True)
-            for text, vector in zip(texts, rows, strict=True)
-        }
-        self.report.embedded += len(vectors)
+        vectors: dict[str, Any] = {}
+        refused: dict[str, ModelError] = {}
+        for texts, outcome in zip(group.batches, group.outcomes, strict=True):
+            made, errors = vectors_or_refusals(outcome, texts, self._embed)
+            vectors |= made
+            refused |= errors
+        embedded = set[str]()
         for prepared in group.prepared:
-            prepared.known |= {text: vectors[text] for text in prepared.unknown()}
+            name = prepared.source.source_file
+            if (text := next((text for text in prepared.unknown if text in refused), "")) and not (
+                self._words_first and prepared.is_new  # the second pass reports what it refuses again
+            ):
+                place = f"chunk {prepared.texts.index(text) + 1} of {len(prepared.texts)}"
+                self.report.failed.append(Failure(name, refused_error(name, place, text, refused[text])))
+                continue
+            prepared.vectors |= {text: vectors[text] for text in prepared.unknown if text in vectors}
+            embedded.update(prepared.unknown)
             _patiently(self._write_locked, prepared)
+        self.report.embedded += len(embedded & vectors.keys())
 
     def _embed(self, texts: Sequence[str]) -> Any:
         """Embed a few texts with the engine. Raises `ModelError`."""
@@ -369,7 +439,10 @@ class Ingest:
 
     def _write_source(self, prepared: Prepared) -> None:
         name = prepared.source.source_file
-        embedded = [EmbeddedChunk(*chunk, prepared.known[searched_text(*chunk)]) for chunk in prepared.chunks]
+        embedded = [
+            EmbeddedChunk(*chunk, prepared.vectors.get(text))
+            for chunk, text in zip(prepared.chunks, prepared.texts, strict=True)
+        ]
         try:
             self.store.replace_source(self.collection, name, embedded)
         except InvalidChunkError as error:
@@ -405,6 +478,12 @@ def _of_model(error: ModelError | WorkerLostError) -> ModelError:
     return error if isinstance(error, ModelError) else ModelError(f"while texts were embedded, {error}")
 
 
+def refused_error(name: str, place: str, text: str, error: ModelError, then: str = "") -> EmbeddingGenerationError:
+    """Return the error for a chunk that the model refused, at a place such as ``chunk 2 of 3``."""
+    start = " ".join(text.split())[:EXCERPT]
+    return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {error}{then}")
+
+
 def _is_read_again(source: IngestSource, reading: ReadOptions, read: ReadResult, info: SourceInfo) -> bool:
     """Return whether a source differs from the stored one only in the version of the readers."""
     if read.content == info.source_hash:
@@ -418,73 +497,9 @@ def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
     size = 0
     for item in prepared:
         group.append(item)
-        size += len(item.unknown())
+        size += len(item.unknown)
         if max(size, len(group)) >= CHUNKS_AT_ONCE:
             yield group
             group, size = [], 0
     if group:
         yield group
-
-
-PLAIN = "word"
-"""A text that every model accepts."""
-EXCERPT = 60
-
-Embed = Callable[[Sequence[str]], object]
-"""Embeds texts, or raises `ModelError`."""
-
-
-def explained(
-    error: ModelError, name: str, chunks: Sequence[str], unknown: Sequence[str], embed: Embed
-) -> EmbeddingGenerationError:
-    """Find the first chunk that the model rejects.
-
-    Args:
-        error: The error of the model.
-        name: Name of the source.
-        chunks: All texts of the source.
-        unknown: The texts that had to be embedded.
-        embed: Embeds texts.
-
-    Returns:
-        An error with the position of the chunk and the reason.
-
-    Raises:
-        ModelError: ``error``, if the model rejects a plain word too.
-        ModelConnectionError: The model cannot be reached.
-        ModelNotFoundError: The server lacks the model.
-    """
-    if not isinstance(error, EmbeddingGenerationError) and refusal([PLAIN], embed) is not None:
-        raise error
-    text = unknown[_first_refused(unknown, embed)]
-    reason = refusal([text], embed)
-    if reason is None:  # the model accepts each text alone
-        return EmbeddingGenerationError(f"{name!r} cannot be embedded: {error}")
-    place, start = f"chunk {chunks.index(text) + 1} of {len(chunks)}", " ".join(text.split())[:EXCERPT]
-    return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {reason}")
-
-
-def _first_refused(texts: Sequence[str], embed: Embed) -> int:
-    """Return the index of the first text that is refused, by bisection.
-
-    Bisection needs few calls, each of which may include several attempts.
-    """
-    first, end = 0, len(texts)
-    while end - first > 1:
-        middle = (first + end) // 2
-        if refusal(texts[first:middle], embed) is None:
-            first = middle
-        else:
-            end = middle
-    return first
-
-
-def refusal(texts: Sequence[str], embed: Embed) -> ModelError | None:
-    """Return the error with which a model refuses these texts; None if it accepts them."""
-    try:
-        embed(texts)
-    except (ModelConnectionError, ModelNotFoundError):
-        raise
-    except ModelError as error:
-        return error
-    return None

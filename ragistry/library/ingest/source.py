@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from stat import S_ISREG
@@ -311,31 +310,26 @@ def chunks_of(extracted: Extracted, reading: ReadOptions, embedder: Embedder) ->
     """
     from ragistry.chunking.chunker import chunk_extracted
 
-    counts: dict[str, int] = {}
-
-    def count(chunks: Sequence[Chunk]) -> list[int]:
-        texts = [searched_text(*chunk) for chunk in chunks]
-        if new := [text for text in texts if text not in counts]:
-            counts.update(zip(new, embedder.count_tokens(new), strict=True))
-        return [counts[text] for text in texts]
-
     limit = embedder.fingerprint.max_tokens
-    room = partial(_room, count, limit) if reading.fit and limit else None
+
+    def measured(chunks: Sequence[Chunk]) -> list[int]:
+        """Set the number of tokens, and return how many characters the pieces of each chunk may have.
+
+        The number of characters per token varies, so it is measured on the chunk.
+        """
+        counts = embedder.count_tokens([searched_text(*chunk) for chunk in chunks]) if chunks else []
+        for chunk, tokens in zip(chunks, counts, strict=True):
+            chunk.metadata["token_count"] = tokens
+        return [
+            len(text) if not limit or tokens <= limit else max(SMALLEST, int(0.95 * len(text) * limit / tokens))
+            for (text, _), tokens in zip(chunks, counts, strict=True)
+        ]
+
+    room = measured if reading.fit and limit else None
     chunks = chunk_extracted(extracted, reading.chunk_size, reading.chunk_overlap, room=room, headings=reading.headings)
-    for chunk, tokens in zip(chunks, count(chunks), strict=True):
-        chunk.metadata["token_count"] = tokens
+    if room is None:
+        measured(chunks)
     return chunks
-
-
-def _room(count: Callable[[Sequence[Chunk]], list[int]], limit: int, chunks: Sequence[Chunk]) -> list[int]:
-    """Return the most characters that the pieces of each chunk may have, so that each has at most ``limit`` tokens.
-
-    The number of characters per token varies, so it is measured on the chunk.
-    """
-    return [
-        len(text) if tokens <= limit else max(SMALLEST, int(0.95 * len(text) * limit / tokens))
-        for (text, _), tokens in zip(chunks, count(chunks), strict=True)
-    ]
 
 
 def fetched(

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.protocols import LibraryStore
-from ragistry.types import Chunk, EmbeddedChunk, SourceInfo
+from ragistry.stores.records import chunks_of
+from ragistry.types import Chunk, SourceInfo
 from ragistry.utils.custom_metadata import SET_KEYS, check_number, checked_metadata, date_text
 
 MetadataArgument = Mapping[str, Any] | Callable[[Path], Mapping[str, Any] | None] | None
@@ -89,11 +90,7 @@ def set_metadata(store: LibraryStore, info: SourceInfo, metadata: Mapping[str, A
             store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
             key=lambda document: int(document.metadata["chunk_index"]),
         )
-        vectors = store.vectors([document.id for document in documents])
-        chunks = [
-            EmbeddedChunk(document.content, dict(document.metadata), vector)
-            for document, vector in zip(documents, vectors, strict=True)
-        ]
+        chunks = chunks_of(store, documents)
         for chunk in chunks:
             _set(chunk.metadata, changed)
         check_number(chunks[0].metadata)

@@ -66,6 +66,8 @@ class ChromaStore:
     - One writer: for a directory. A server has many, without order.
     - Bad input gets one line.
 
+    A source is embedded before it is written, so it is found by nothing until then.
+
     It does not keep: acknowledged writes survive (one in seven kills of a writer destroys the index; opening then
     raises `StoreCorruptError` if the damage is detected), indexes can be rebuilt, a damaged database is salvaged,
     deleting erases, and reading during a write (in a directory).

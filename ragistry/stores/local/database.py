@@ -63,6 +63,7 @@ CREATE UNIQUE INDEX chunks_by_id ON chunks (id);
 CREATE INDEX chunks_by_source ON chunks (source, metadata);
 CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE waiting (key INTEGER PRIMARY KEY, refused INTEGER NOT NULL);  -- chunks that have no vector yet
 CREATE TABLE next_vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL);  -- for the indexes
 CREATE TABLE indexes (name TEXT PRIMARY KEY, mark TEXT NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;
@@ -72,7 +73,11 @@ PRAGMA user_version = {migrations.FORMAT};
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The counters of the store in one snapshot. ``removed``: number of the last removal."""
+    """The counters of the store in one snapshot.
+
+    ``removed``: number of the last removal. ``waiting``: number of chunks that wait for their vectors. ``settled``: key
+    up to which the index of vectors can follow, because no chunk before it waits, except refused ones.
+    """
 
     version: int
     next_key: int
@@ -81,11 +86,14 @@ class Head:
     embedder: str | None
     next_embedder: str | None
     removed: int
+    waiting: int = 0
+    settled: int = 0
 
 
 HEAD = (
     "SELECT version, next_key, generation, dimension, embedder, next_embedder, "
-    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0) FROM head"
+    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0), (SELECT count(*) FROM waiting), "
+    "coalesce((SELECT min(key) FROM waiting WHERE NOT refused), next_key) FROM head"
 )
 
 
@@ -185,8 +193,9 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run one transaction under the lock: everything inside is stored, or nothing."""
-        self.check_usable()
         with self.lock.writing(), translated(self.path):
+            if self.closed:
+                raise self._closed_error()
             self.room.check_any()
             if self._writer is None:
                 self._writer = self._connect(WRITABLE)
@@ -267,8 +276,11 @@ class Database:
     def check_usable(self) -> None:
         """Raise `StoreError` if the store is closed, or was opened before this process was forked."""
         if self.closed:
-            raise StoreError(f"the store {str(self.path.parent)!r} is closed; open it again")
+            raise self._closed_error()
         self.lock.check_process()
+
+    def _closed_error(self) -> StoreError:
+        return StoreError(f"the store {str(self.path.parent)!r} is closed; open it again")
 
 
 def create(path: Path) -> None:
@@ -299,7 +311,7 @@ def read_head(connection: sqlite3.Connection) -> Head:
 def advance(connection: sqlite3.Connection, head: Head, added: CheckedChunks | None = None) -> None:
     """Update the counters after a write that added chunks."""
     count = len(added.ids) if added else 0
-    dimension = added.vectors.shape[1] if added and count else head.dimension
+    dimension = (added.vectors.shape[1] if added and count else 0) or head.dimension
     connection.execute(
         "UPDATE head SET version = ?, next_key = ?, dimension = ?",
         (max(head.version + 1, time_ns()), head.next_key + count, dimension),

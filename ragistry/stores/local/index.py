@@ -175,6 +175,10 @@ class DerivedIndex(ABC, Generic[V]):
         """Return the mark for an index built in this snapshot."""
         return uuid4().hex
 
+    def end(self, head: Any) -> int:
+        """Return the key up to which the index can follow the database."""
+        return int(head.next_key)
+
     def known_mark(self, connection: Any, version: int) -> str:  # noqa: ARG002
         """Return the mark recorded in the database for an index of that version; empty without one."""
         row = connection.execute("SELECT mark FROM indexes WHERE name = ?", (self.name,)).fetchone()
@@ -259,7 +263,7 @@ class DerivedIndex(ABC, Generic[V]):
 
     def lag(self, view: V, head: SnapshotPosition) -> int:
         """Count the added and removed chunks that the index lacks."""
-        return head.next_key - view.stamp.next_key + head.removed - view.stamp.removed
+        return self.end(head) - view.stamp.next_key + head.removed - view.stamp.removed
 
     def followed(self) -> int:
         """Return the key up to which the index followed the database when last opened; 0 before that."""
@@ -338,7 +342,7 @@ class DerivedIndex(ABC, Generic[V]):
         try:
             files = self.write(folder, connection, head, since)
             before, mark = self.known_mark(connection, head.version), self.new_mark(head)
-            stamp = Stamp(self.kind, head.generation, mark, before, head.version, head.next_key, head.removed, files)
+            stamp = Stamp(self.kind, head.generation, mark, before, head.version, self.end(head), head.removed, files)
             new_stamp = folder / f"{STAMP}.new"
             text = json.dumps(asdict(stamp))
             new_stamp.write_text(f"{zlib.crc32(text.encode())} {text}", encoding="utf-8")

@@ -15,8 +15,15 @@ from ragistry.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FORMAT = 10
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {}
+FORMAT = 11
+
+
+def _add_waiting(connection: sqlite3.Connection) -> None:
+    """Chunks may wait for their vectors. Until then, a chunk without a vector had lost it."""
+    connection.execute("CREATE TABLE waiting (key INTEGER PRIMARY KEY, refused INTEGER NOT NULL)")
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting}
 """From each format that can be migrated, the step to the next one. It runs within the transaction."""
 
 

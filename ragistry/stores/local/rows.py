@@ -10,9 +10,11 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError
@@ -172,12 +174,25 @@ def _insert_chunks(
     ]
     with _unique_ids(connection, chunks.ids):
         connection.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
-    put_vectors(connection, "vectors", keys, chunks.vectors)
+    has_vector: NDArray[np.bool_] = np.any(chunks.vectors, axis=1)
+    put_vectors(connection, "vectors", compress(keys, has_vector), chunks.vectors[has_vector])
+    connection.executemany("INSERT INTO waiting VALUES (?, 0)", ((key,) for key in compress(keys, ~has_vector)))
+
+
+def waiting(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[int, Document]]:
+    """Return the first chunks above this key that wait for their vectors."""
+    found = connection.execute("SELECT key FROM waiting WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
+    return sorted(documents(connection, [key for (key,) in found]).items())
+
+
+def waiting_keys(connection: sqlite3.Connection) -> list[int]:
+    """Return the keys of all chunks that wait for their vectors."""
+    return [key for (key,) in connection.execute("SELECT key FROM waiting")]
 
 
 def _drop(connection: sqlite3.Connection, keys: Sequence[tuple[int]]) -> None:
     connection.executemany("INSERT INTO removed (key) VALUES (?)", keys)
-    for table in ("chunks", "vectors", "next_vectors"):
+    for table in ("chunks", "vectors", "next_vectors", "waiting"):
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
 
 
@@ -261,9 +276,10 @@ def vectors_of(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[
     )
 
 
-def vectors_from(connection: sqlite3.Connection, first: int) -> Iterator[tuple[int, Vectors]]:
-    """Yield the keys from ``first`` on that have a vector, ascending, with their vectors ``(d,)``."""
-    return checked_vectors(connection.execute("SELECT * FROM vectors WHERE key >= ? ORDER BY key", (first,)))
+def vectors_from(connection: sqlite3.Connection, first: int, end: int) -> Iterator[tuple[int, Vectors]]:
+    """Yield the keys from ``first`` to before ``end`` that have a vector, ascending, with their vectors ``(d,)``."""
+    query = "SELECT * FROM vectors WHERE key >= ? AND key < ? ORDER BY key"
+    return checked_vectors(connection.execute(query, (first, end)))
 
 
 def checked_vectors(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[tuple[int, Vectors]]:
@@ -311,13 +327,16 @@ def _chunk(text: str, own: str, shared: str) -> Chunk:
 def list_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
     """List the sources, ordered by collection and name; see `source_info`."""
     found = connection.execute(
-        "SELECT collection, source_file, chunks, whole, metadata FROM sources "
+        "SELECT collection, source_file, chunks, whole, metadata, id FROM sources "
         f"{'WHERE collection = ?' if collection else ''} ORDER BY collection, source_file",
         (collection,) if collection else (),
     ).fetchall()
     metadatas = json.loads(f"[{','.join([row[4] for row in found])}]")
+    waits = dict(
+        connection.execute("SELECT source, count(*) FROM waiting JOIN chunks USING (key) GROUP BY source").fetchall()
+    )
     return [
-        source_info((row[0], row[1]), row[2], metadata, is_whole=bool(row[3]))
+        source_info((row[0], row[1]), row[2], metadata, is_whole=bool(row[3]), waiting=waits.get(row[5], 0))
         for row, metadata in zip(found, metadatas, strict=True)
     ]
 

@@ -105,7 +105,8 @@ def discard_kept(folder: Path) -> list[str]:
 class _Found:
     """The readable content of a file, without texts and vectors.
 
-    ``source_of``: the source of each valid chunk; ``vectors``: keys of valid vectors; ``expected``: the source of each
+    ``source_of``: the source of each valid chunk; ``vectors``: keys of valid vectors; ``waiting``: of chunks that wait
+    for theirs; ``expected``: the source of each
     chunk in an index, None if that cannot be read.
     """
 
@@ -115,6 +116,7 @@ class _Found:
     vectors: set[int]
     expected: dict[int, int | None] | None
     damaged_vectors: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> _Found:
@@ -130,10 +132,11 @@ class _Found:
                 found.source_of[key] = source
         for key, blob, crc in _rows(connection, "vectors"):
             (found.vectors if _crc(blob) == crc else found.damaged_vectors).add(key)
+        found.waiting = {key for key, _ in _rows(connection, "waiting")} & found.source_of.keys() - found.vectors
         return found
 
     def keys_without_vectors(self) -> set[int]:
-        return self.source_of.keys() - self.vectors
+        return self.source_of.keys() - self.vectors - self.waiting
 
     def losses(self, kept: Counter[int | None], lacking: set[int]) -> list[str]:
         """List the losses, one line per source. ``kept``: chunks by source; ``lacking``: chunks without a vector."""
@@ -172,6 +175,7 @@ class _Found:
             if key in self.source_of and _crc(blob) == crc:
                 dimension = len(blob) // 4
                 new.execute("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", (key, blob, crc))
+        new.executemany("INSERT INTO waiting VALUES (?, 0)", ((key,) for key in self.waiting))
         lacking = self.keys_without_vectors()
         incomplete = {self.source_of[key] for key in lacking}
         again = []

@@ -51,11 +51,11 @@ class Selection:
 class Change(NamedTuple):
     """A write of this store object that added or removed chunks.
 
-    ``before``: the counters before it. ``version``: of the store after it. ``removed``: keys of the removed chunks.
+    ``before``, ``after``: the counters before and after it. ``removed``: keys of the removed chunks.
     """
 
     before: Head
-    version: int
+    after: Head
     removed: Keys
 
 
@@ -73,10 +73,10 @@ class Selections:
 
     def follow(self, change: Change) -> None:
         """Record a write."""
-        if change.version == change.before.version:  # nothing was written
+        if change.after.version == change.before.version:  # nothing was written
             return
         with self._lock:
-            self._changes[change.version] = change
+            self._changes[change.after.version] = change
             if len(self._changes) > CHANGES:
                 self._changes.popitem(last=False)
 

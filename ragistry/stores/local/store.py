@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import ConfigError, StoreError
 from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
-from ragistry.stores.embedding import check_embedder, recorded_embedder
+from ragistry.stores.embedding import check_embedder, checked_vectors, recorded_embedder
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
-from ragistry.stores.local.embedding import record_embedder, reembed
+from ragistry.stores.local.embedding import record_embedder, reembed, settle
 from ragistry.stores.local.index import DerivedIndex, Stale
 from ragistry.stores.local.salvage import REMEDY, discard_kept, faults, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
@@ -46,7 +46,7 @@ from ragistry.utils.disk import is_full
 from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.where import Condition, normalise
-from ragistry.utils.wording import shown
+from ragistry.utils.wording import agreeing, numbered, shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS = 6
 """Number of attempts of a search if the store is written or an index is rebuilt meanwhile."""
-LAG, LAG_SHARE = 1_000, 0.05
+LAG, LAG_SHARE = 2_000, 0.05
 """Number of chunks, or share of all, by which indexes may lag before a writer updates them."""
 SCORES: dict[str, tuple[str, ScoreKind]] = {"words": ("bm25", "bm25"), "vectors": ("dense", "cosine")}
 """Stage and kind of the scores of each index."""
@@ -65,7 +65,8 @@ class LocalStore:
     """A store in one folder. Thread-safe; a forked child has to open it again.
 
     Acknowledged writes survive a kill and a power cut. A source is its old version or its new one. Indexes are checked
-    before use and rebuilt from the database; a damaged database is salvaged. Deleting erases. Files are mapped into
+    before use and rebuilt from the database; a damaged database is salvaged. Deleting erases. A chunk may wait for its
+    vector (`protocols.WordsFirstStore`); a vector is never that of another text. Files are mapped into
     memory: another program that truncates one during a search, or ``store.db-shm`` at any time, ends the process.
 
     Any number of processes may read, also without write permission; one at a time writes. A second writer waits
@@ -76,7 +77,7 @@ class LocalStore:
     ``language``: language of the words (`text.analysis`).
     """
 
-    abilities = frozenset({"text", "repair", "reembed"})
+    abilities = frozenset({"text", "repair", "reembed", "words_first"})
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -130,20 +131,20 @@ class LocalStore:
     def add_documents(self, chunks: Sequence[EmbeddedChunk], *, ids: Sequence[str] | None = None) -> int:
         with self._database.write() as connection:
             head = self._head_to_write(connection)
-            checked = check_chunks(chunks, ids, dimension=head.dimension or None)
+            checked = check_chunks(chunks, ids, dimension=head.dimension or None, may_wait=True)
             self._check_room(checked)
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
                 advance(connection, head, checked)
             change = _change(connection, head)
-        self._written(change, len(checked.ids))
+        self._written(change.after, change)
         return len(checked.ids)
 
     def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
         chunks = as_list("chunks", chunks)
         with self._database.write() if chunks else self._database.delete() as connection:
             head = self._head_to_write(connection, adds=bool(chunks))
-            checked = check_chunks(chunks, dimension=head.dimension or None)
+            checked = check_chunks(chunks, dimension=head.dimension or None, may_wait=True)
             check_source(collection, source_file, chunks)
             if chunks:
                 self._check_room(checked)
@@ -152,7 +153,24 @@ class LocalStore:
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
             advance(connection, head, checked)
             change = _change(connection, head)
-        self._written(change, len(chunks))
+        self._written(change.after, change)
+
+    def add_vectors(self, numbers: Sequence[int], vectors: Vectors) -> None:
+        with self._database.write() as connection:
+            head = self._head_to_write(connection)
+            if (fingerprint := recorded_embedder(head)) is None:
+                raise StoreError("no embedder is recorded; call use_embedder first")
+            units = checked_vectors(fingerprint, vectors, len(numbers))
+            waiting = set(rows.waiting_keys(connection))
+            present = [row for row, number in enumerate(numbers) if number in waiting]
+            settle(connection, [numbers[row] for row in present], units[present])
+            head = read_head(connection)
+        self._written(head)
+
+    def refuse_vectors(self, numbers: Sequence[int]) -> None:
+        with self._database.write() as connection:
+            connection.executemany("UPDATE waiting SET refused = 1 WHERE key = ?", ((number,) for number in numbers))
+            advance(connection, read_head(connection))
 
     def move_source(self, source_file: str, from_collection: str, to_collection: str) -> int:
         check_source(to_collection, source_file, ())
@@ -179,7 +197,7 @@ class LocalStore:
             removed = rows.remove(connection, keys)
             advance(connection, head)
             change = _change(connection, head)
-        self._written(change, 0)
+        self._written(change.after, change)
         return removed
 
     def clear_collection(self) -> None:
@@ -187,7 +205,7 @@ class LocalStore:
             with self._database.delete() as connection:
                 [count] = connection.execute("SELECT count(*) FROM chunks").fetchone()
                 self._database.room.check_deletion(count)
-                for table in ("sources", "chunks", "vectors", "next_vectors", "removed", "indexes"):
+                for table in ("sources", "chunks", "vectors", "next_vectors", "waiting", "removed", "indexes"):
                     connection.execute(f"DELETE FROM {table}")
                 connection.execute(
                     "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL"
@@ -227,13 +245,14 @@ class LocalStore:
         payload = sum(len(text) for text in chunks.texts) + chunks.vectors.nbytes
         self._database.room.check_write(len(chunks.ids), payload)
 
-    def _written(self, change: Change, added: int) -> None:
+    def _written(self, head: Head, change: Change | None = None) -> None:
         """Update the indexes from time to time, so that no search has to wait long for it."""
         self._wrote = True
-        self._selections.follow(change)
+        if change is not None:
+            self._selections.follow(change)
         for index in self._indexes():
-            lag = change.before.next_key + added - index.followed()
-            if lag > LAG and lag > LAG_SHARE * change.before.next_key:
+            lag = index.end(head) - index.followed()
+            if lag > LAG and lag > LAG_SHARE * head.next_key:
                 self._bring_up_if_possible(index)
 
     def _bring_up_if_possible(self, index: DerivedIndex[Any]) -> None:
@@ -328,6 +347,8 @@ class LocalStore:
                 else:
                     if index is self._words and head.next_key > view.stamp.next_key:
                         degraded(f"the newest chunks are not searched yet: {behind}")
+                    if index is self._vectors and head.waiting:
+                        self._report_waiting(connection, selection)
                     if not len(found[0]) and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
                         log.warning("%s: the store is empty; ingest something first", self.folder)
                     return made
@@ -344,6 +365,16 @@ class LocalStore:
         with self._database.read() as connection:
             return rows.documents(connection, keys) if read_head(connection).version == version else None
 
+    def _report_waiting(self, connection: sqlite3.Connection, selection: Selection | None) -> None:
+        """Report the chunks that the search misses because they wait for their vectors."""
+        keys = rows.waiting_keys(connection)
+        count = len(keys) if selection is None else np.isin(keys, selection.keys).sum()
+        if count:
+            degraded(
+                f"{numbered(int(count), 'chunk[|s]')} {agreeing(int(count), '[waits|wait]')} for vectors and "
+                f"{agreeing(int(count), '[is|are]')} only found by words; ingest again, or run `ragistry reembed`"
+            )
+
     # Reading
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -359,14 +390,20 @@ class LocalStore:
             keys = rows.keys_of(connection, ids)
             check_stored(repr(str(self.folder)), ids, keys)
             found = dict(rows.vectors_of(connection, list(keys.values())))
-            dimension = read_head(connection).dimension
+            head = read_head(connection)
+            waiting = set(rows.waiting_keys(connection)) if head.waiting else ()
+        found |= dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
         lost = [id for id in ids if keys[id] not in found]
         if lost:
             raise StoreError(
                 f"{str(self.folder)!r}: {len(lost)} chunks lost their vectors in a damaged file: {shown(lost[:3])}; "
                 "run `ragistry reembed`"
             )
-        return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), dimension)
+        return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), head.dimension)
+
+    def waiting(self, after: int = 0, limit: int = 256) -> list[tuple[int, Document]]:
+        with self._database.read() as connection:
+            return rows.waiting(connection, after, limit)
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:  # noqa: ARG002
         with self._database.read() as connection:
@@ -427,7 +464,8 @@ class LocalStore:
             found = [f"the index {name!r} is {problem}" for name, problem in problems.items() if problem]
             with self._database.read() as connection:
                 [lacking] = connection.execute(
-                    "SELECT count(*) FROM chunks WHERE key NOT IN (SELECT key FROM vectors)"
+                    "SELECT count(*) FROM chunks "
+                    "WHERE key NOT IN (SELECT key FROM vectors) AND key NOT IN (SELECT key FROM waiting)"
                 ).fetchone()
             if lacking:
                 found.append(f"{FILE}: {lacking:,} chunks have no vector; {REMEDY}")
@@ -474,7 +512,7 @@ class LocalStore:
 def _change(connection: sqlite3.Connection, before: Head) -> Change:
     """Return what a transaction has written."""
     removed = connection.execute("SELECT key FROM removed WHERE number > ?", (before.removed,)).fetchall()
-    return Change(before, read_head(connection).version, np.array(removed, dtype=np.int64).reshape(-1))
+    return Change(before, read_head(connection), np.array(removed, dtype=np.int64).reshape(-1))
 
 
 def _folder(folder: Any) -> Path:

@@ -106,7 +106,8 @@ class VectorIndex(DerivedIndex[VectorView]):
         if view.vectors.shape[1] != head.dimension:
             if head.next_key == view.stamp.next_key:  # an embedder is recorded, but no vector is stored yet
                 return np.empty(0, np.int64), np.empty(0, np.float32)
-            raise Stale("made before the first vector")
+            if self.lag(view, head):
+                raise Stale("made before the first vector")
         if selection is not None and len(selection.keys) <= max(EXACT_SELECTION, self.exact_below):
             keys, matrix, unread = selection.matrix or (selection.keys[:0], None, selection.keys)
             if matrix is None or len(unread):
@@ -125,7 +126,7 @@ class VectorIndex(DerivedIndex[VectorView]):
             chosen = None if selection is None else _rows_of(view, selection.keys)
             keys, scores = _nearly_nearest(view, query, top_k, dead, chosen)
         if head.next_key > view.stamp.next_key:
-            newer, vectors = _matrix_of(vectors_from(connection, view.stamp.next_key), head.dimension)
+            newer, vectors = _matrix_of(vectors_from(connection, view.stamp.next_key, head.next_key), head.dimension)
             keys, scores = (
                 np.concatenate([keys, newer]),
                 np.concatenate([scores, np.maximum(np.vecdot(vectors, query), 0)]),
@@ -148,6 +149,9 @@ class VectorIndex(DerivedIndex[VectorView]):
         return np.concatenate([view.keys[rows], other]), np.concatenate([view.rows(rows), vectors])
 
     # The files
+
+    def end(self, head: Any) -> int:
+        return int(head.settled)  # rows are appended in the order of the keys
 
     def load(self, folder: Path, stamp: Stamp, signature: Signature) -> VectorView:
         count = stamp.files["rows"]
@@ -174,7 +178,7 @@ class VectorIndex(DerivedIndex[VectorView]):
                 raise Stale("mostly rows of removed chunks")
         if since is None or since.planes.shape[1] != head.dimension:
             planes_of(head.dimension).tofile(folder / "planes")
-        count = _append(folder, vectors_from(connection, first), count, head.dimension)
+        count = _append(folder, vectors_from(connection, first, head.settled), count, head.dimension)
         name = f"dead-{head.version}" if len(dead) else ""
         if name:
             dead.tofile(folder / name)

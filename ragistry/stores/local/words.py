@@ -12,9 +12,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
-from itertools import chain
 from math import log
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,9 +37,8 @@ from ragistry.stores.local.index import (
 from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.text.analysis import (
-    analyse,
+    CodeTable,
     analysis_record,
-    forms,
     query_forms,
     query_pairs,
     query_terms,
@@ -156,13 +154,9 @@ class WordIndex(DerivedIndex[WordView]):
                 for key, chunk in chunks:
                     language = chunk_language(chunk.metadata, self.language)
                     languages.add(language)
-                    text = searched_text(*chunk)
-                    terms = analyse(text, language)
-                    others = set(forms(text, language)).difference(terms)
-                    codes = [_code(language, term) for term in chain(terms, (FORM + form for form in sorted(others)))]
                     document = Document()
                     document.add_integer(KEY, key)
-                    document.add_text(TERMS, " ".join(codes))
+                    document.add_text(TERMS, _table(language).codes(searched_text(*chunk)))
                     writer.add_document(document)
                 writer.commit()
             finally:
@@ -189,7 +183,12 @@ class WordIndex(DerivedIndex[WordView]):
         return ""
 
 
-@lru_cache(maxsize=1 << 18)
+@cache
+def _table(language: str) -> CodeTable:
+    return CodeTable(language, partial(_code, language), lambda form: _code(language, FORM + form))
+
+
+@lru_cache(maxsize=1 << 16)
 def _code(language: str, term: str) -> str:
     """Hash a term, so that no word of a deleted text stays in a file.
 

@@ -73,6 +73,8 @@ class PostgresStore:
     - Many writers, many readers: writers of different sources wait for each other only to number their commits.
     - Bad input gets one line.
 
+    A source is embedded before it is written, so it is found by nothing until then.
+
     It does not keep: a damaged database is salvaged (restore a backup), and deleting erases: a deleted text stays in
     dead rows until the server vacuums, and in its write-ahead log and backups.
     """

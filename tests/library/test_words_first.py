@@ -1,0 +1,182 @@
+"""New sources are found by their words before they have vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ragistry import Workspace
+from ragistry.errors import EmbeddingGenerationError, ModelConnectionError
+from ragistry.library.copying import copy_library
+from ragistry.library.ingest.run import AT_ONCE
+from ragistry.stores.local import LocalStore
+from ragistry.testing.hashed import HashingEmbedder
+from tests.conftest import Corpus
+from tests.messages import check_message, refused
+
+pytestmark = pytest.mark.usefixtures("embedder")
+
+FILES = AT_ONCE * 3
+
+
+def many(count: int = FILES) -> dict[str, str]:
+    return {f"{number}.txt": f"pump{number} is the only word of this file that no other has" for number in range(count)}
+
+
+def after(calls: int, error: BaseException) -> Callable[[Sequence[str]], None]:
+    """A check for `HashingEmbedder`: raise the error from the next call but ``calls`` on."""
+    left = [calls]
+
+    def check(_: Sequence[str]) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise error
+
+    return check
+
+
+def poisoned(word: str) -> Callable[[Sequence[str]], None]:
+    def check(texts: Sequence[str]) -> None:
+        if any(word in text for text in texts):
+            raise EmbeddingGenerationError(f"{word} is refused")
+
+    return check
+
+
+def first(workspace: Workspace, query: str, technique: str) -> tuple[str, Sequence[str]]:
+    """The source of the first result, and the degraded lines."""
+    result = workspace.search(query, technique=technique, top_k=1)
+    return result.documents[0].metadata["source_file"], result.degraded
+
+
+@pytest.fixture
+def interrupted(workspace: Workspace, embedder: HashingEmbedder, corpus: Corpus) -> Path:
+    """A folder of which only the words are in the library: Ctrl-C ended its ingest."""
+    folder = corpus(many())
+    embedder.check = after(1, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        workspace.library.ingest_folder(folder, "notes")
+    embedder.check = None
+    return folder
+
+
+def waiting(workspace: Workspace) -> int:
+    return sum(info.waiting for info in workspace.library.sources())
+
+
+def test_nothing_is_written_if_the_model_cannot_be_reached(
+    workspace: Workspace, embedder: HashingEmbedder, corpus: Corpus
+) -> None:
+    embedder.check = after(0, ModelConnectionError("it is off"))
+    with pytest.raises(ModelConnectionError):
+        workspace.library.ingest_folder(corpus(many()), "notes")
+    assert (workspace.library.count(), embedder.calls) == (0, 1)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt(), ModelConnectionError("it is off")])
+def test_words_are_found_while_vectors_are_missing(
+    workspace: Workspace, embedder: HashingEmbedder, corpus: Corpus, interruption: BaseException
+) -> None:
+    folder = corpus(many())
+    embedder.check = after(1, interruption)
+    with pytest.raises(type(interruption)):
+        workspace.library.ingest_folder(folder, "notes")
+    embedder.check = None
+    assert waiting(workspace) == FILES
+    assert first(workspace, "pump17", "bm25") == ("17.txt", ())
+    name, degraded = first(workspace, "pump17", "hybrid")
+    assert name == "17.txt"
+    [line] = degraded
+    check_message(line, str(FILES))
+    found = workspace.search("pump17", technique="naive")
+    assert (len(found.documents), len(found.degraded)) == (0, 1)
+    assert workspace.store.verify() == []
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert (len(report.skipped), report.embedded, waiting(workspace)) == (FILES, FILES, 0)
+    for technique in ("naive", "hybrid", "bm25"):
+        assert first(workspace, many()["17.txt"], technique) == ("17.txt", ())
+
+
+def test_another_ingest_or_reembed_continues(
+    workspace: Workspace, embedder: HashingEmbedder, interrupted: Path, corpus: Corpus
+) -> None:
+    embedder.check = after(1, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        workspace.library.ingest_text("another", "another.txt", "notes")
+    embedder.check = None
+    assert waiting(workspace) == FILES  # what is small is written with its vectors
+    assert first(workspace, "another", "naive")[0] == "another.txt"
+    assert workspace.store.reembed(embedder) == FILES
+    assert (waiting(workspace), workspace.store.verify()) == (0, [])
+    assert first(workspace, many()["40.txt"], "naive") == ("40.txt", ())
+
+
+def test_refused_source_is_found_by_its_words_and_asked_for_again(
+    workspace: Workspace, embedder: HashingEmbedder, corpus: Corpus
+) -> None:
+    folder = corpus(many())
+    embedder.check = poisoned("pump7 ")
+    for times in range(2):
+        report = workspace.library.ingest_folder(folder, "notes")
+        [failure] = report.failed
+        assert failure.source == "7.txt"
+        check_message(failure.error, "7.txt", "pump7")
+        assert len(report.added if times == 0 else report.skipped) == FILES - 1
+        assert waiting(workspace) == 1
+        assert first(workspace, "pump7", "bm25") == ("7.txt", ())
+        assert first(workspace, many()["8.txt"], "naive")[0] == "8.txt"
+    assert workspace.store.reembed(embedder) == 0
+    assert waiting(workspace) == 1
+    embedder.check = None
+    report = workspace.library.ingest_folder(folder, "notes")
+    assert (report.failed, report.embedded, waiting(workspace)) == ([], 1, 0)
+    assert first(workspace, many()["7.txt"], "naive") == ("7.txt", ())
+
+
+def test_small_ingest_of_a_refused_text_keeps_its_words(workspace: Workspace, embedder: HashingEmbedder) -> None:
+    embedder.check = poisoned("Poison")
+    with refused(EmbeddingGenerationError, "bad.txt"):
+        workspace.library.ingest_text("Poison and pumps", "bad.txt", "notes")
+    assert first(workspace, "pumps", "bm25") == ("bad.txt", ())
+    with pytest.raises(EmbeddingGenerationError):
+        workspace.library.ingest_text("Poison and valves", "bad.txt", "notes")
+    assert first(workspace, "pumps", "bm25") == ("bad.txt", ())
+
+
+def test_what_waits_is_moved_copied_and_described(
+    workspace: Workspace, embedder: HashingEmbedder, interrupted: Path, tmp_path: Path
+) -> None:
+    library = workspace.library
+    library.create_collection("other")
+    library.set_metadata("1.txt", "notes", {"year": 2024})
+    library.move_source("2.txt", "notes", "other")
+    library.ingest_text("of the same name", "3.txt", "other")  # which also continues
+    assert waiting(workspace) == 0
+    assert library.source("1.txt", "notes").metadata["year"] == 2024
+    assert first(workspace, many()["2.txt"], "naive")[0] == "2.txt"
+
+
+def test_a_copy_has_what_waits(workspace: Workspace, interrupted: Path, tmp_path: Path) -> None:
+    library = workspace.library
+    library.set_metadata("1.txt", "notes", {"year": 2024})
+    target = LocalStore(tmp_path / "copy")
+    assert copy_library(workspace.store, target).differences == []
+    assert sum(info.waiting for info in target.sources()) == FILES
+    target.close()
+
+
+def test_vectors_are_never_those_of_a_text_replaced_meanwhile(
+    workspace: Workspace, embedder: HashingEmbedder, interrupted: Path
+) -> None:
+    store = workspace.store
+    numbers = [number for number, _ in store.waiting(limit=FILES)]
+    vectors = embedder.embed(["wrong"] * FILES)
+    store.delete(where={"source_file": "1.txt"})
+    (interrupted / "2.txt").write_text("valve2 replaces the text", encoding="utf-8")
+    workspace.library.ingest_file(interrupted / "2.txt", "notes")
+    assert store.waiting() == []
+    store.add_vectors(numbers, vectors)  # of a process that read the texts before
+    assert first(workspace, "valve2 replaces the text", "naive")[0] == "2.txt"
+    assert first(workspace, many()["3.txt"], "naive")[0] == "3.txt"
