@@ -22,6 +22,7 @@ def test_sound_store_verifies(filled: Run) -> None:
         "problems": [],
         "incomplete": [],
         "pdfs": {"compared": 0, "not_compared": 0},
+        "waiting": 0,
     }
     assert filled("repair").out == "nothing was broken\n"
 
