@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
@@ -45,7 +44,7 @@ async def search(
 ) -> dict[str, Any]:
     # A search computes, so it runs in a thread of a pool; other requests go on meanwhile.
     result = await app.state.workspace.asearch(q, technique, collection, top_k)
-    return {"ms": result.search_time_ms, "documents": [asdict(document) for document in result.documents]}
+    return {"ms": result.search_time_ms, "documents": [document.to_dict() for document in result.documents]}
 
 
 @app.get("/collections")

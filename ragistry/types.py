@@ -26,6 +26,29 @@ TOP_K_LIMIT = 1_000
 """The largest ``top_k`` of a workspace's search; the smallest is 1."""
 
 
+class JsonMethods:
+    """Methods of a dataclass that convert it, with the names of its fields that HTTP and ``--json`` use."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to plain values. Values of metadata that JSON does not have, such as dates, stay as they are."""
+        from ragistry.utils.dataclass_json import to_json  # not at the top, because it imports pydantic
+
+        values: dict[str, Any] = to_json(self)
+        return values
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Write as JSON. Values that JSON does not have are written as text.
+
+        Args:
+            indent: Number of blanks for each level; None to write one line.
+        """
+        import json
+
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, default=str)
+
+
 @dataclass(frozen=True, slots=True)
 class StageScore:
     """The score of a document in one stage of a retrieval. Values of different kinds are never compared."""
@@ -36,7 +59,7 @@ class StageScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class Document(JsonMethods):
     """One result of a retrieval.
 
     ``score``: higher is better, always. ``scores``: the scores of the stages, earliest first.
@@ -236,7 +259,7 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalResult:
+class RetrievalResult(JsonMethods):
     """The result of a search of a library or workspace, best document first.
 
     Documents with identical text are one; ``copies`` and ``copy_places`` in its metadata count and list the others.

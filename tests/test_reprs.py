@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from datetime import date
 
 import pytest
 
 from ragistry import Workspace
 from ragistry.evaluation import compare
-from ragistry.types import Document, RetrievalResult, Stage
+from ragistry.pipelines.answer import Answer
+from ragistry.types import Document, JsonMethods, RetrievalResult, Stage, StageScore
+from ragistry.utils.dataclass_json import from_json
 from tests.evaluation.small_sets import Answers, first, numbered
 
 SOURCE = {"collection": "notes", "source_file": "tea.txt"}
@@ -67,3 +73,35 @@ def test_workspace_lists_its_collections(workspace: Workspace):
     assert repr(workspace).startswith(f"Workspace('{workspace.root}', ")
     page = workspace._repr_html_()
     assert "<td>notes</td>" in page
+
+
+FOUND = Document("tea\nleaves", {"page": 3, "tags": ["a"]}, 0.5, "b", (StageScore("naive", "cosine", 0.5),))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        FOUND,
+        RetrievalResult("tea", [FOUND], 1, 2.5, (Stage("naive", 1.0, detail={"k": 1}),), weak=True),
+        Answer("tea", (FOUND,), "cut", text="Tea [1].", degraded=("no model",)),
+    ],
+)
+def test_json_reads_back_as_the_same_value(value: JsonMethods) -> None:
+    for indent in (None, 2):
+        written = value.to_json(indent)
+        assert ("\n" in written) is bool(indent)
+        assert from_json(type(value), json.loads(written)) == value
+    assert from_json(type(value), value.to_dict()) == value
+
+
+def test_json_writes_values_that_json_lacks_as_text() -> None:
+    found = Document("é", {"day": date(2026, 1, 2)}, 1.0)
+    assert found.to_dict()["metadata"]["day"] == date(2026, 1, 2)
+    assert '"content": "é"' in found.to_json()
+    assert '"day": "2026-01-02"' in found.to_json()
+    assert Answer("tea", (), text="None.").to_dict()["answer"] == "None."
+
+
+def test_types_are_imported_without_what_their_json_needs() -> None:
+    code = "import sys, ragistry; ragistry.Document; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -22,7 +22,7 @@ from ragistry.text.analysis import query_terms
 from ragistry.text.boundaries import first_sentence_start
 from ragistry.text.languages import AUTO, chunk_language
 from ragistry.trace import stage
-from ragistry.types import AnswerStatus, Document
+from ragistry.types import AnswerStatus, Document, JsonMethods
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
 
 PROMPT = """\
@@ -74,7 +74,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(JsonMethods):
     """A checked answer.
 
     Attributes:
