@@ -104,13 +104,13 @@ def store(tmp_path):
 
 
 def test_techniques_composed_by_hand_count_their_models(store):
-    own = Own()
+    own, embedder = Own(), as_embedder(Own())
     store.add_documents([EmbeddedChunk(text, {}, [1, 0]) for text in ("oak", "granite")])
-    naive = NaiveRAGTechnique({}, store=store, embedder=own)
-    reranked = RerankTechnique({"weight": 1}, base=naive, reranker=own.rerank)
+    naive = NaiveRAGTechnique({}, store=store, embedder=embedder)
+    reranked = RerankTechnique({"weight": 1}, base=naive, reranker=as_reranker(own.rerank))
     assert [document.content for document in reranked.retrieve("stone")] == ["granite", "oak"]
     assert counted(lambda: reranked.retrieve("stone"))[0] == 2
-    hyde = HyDETechnique({"n": 1}, store=store, embedder=own, generator=own.generate)
+    hyde = HyDETechnique({"n": 1}, store=store, embedder=embedder, generator=as_generator(own.generate))
     assert counted(lambda: hyde.retrieve("stone"))[0] >= 2
 
 
@@ -187,7 +187,7 @@ def test_scores_that_are_no_numbers_leave_the_order_of_the_base(scores):
         return scores
 
     base = Ready(scored(a=2.0, b=1.0))
-    documents, stages = traced(RerankTechnique({}, base=base, reranker=own), "stone")
+    documents, stages = traced(RerankTechnique({}, base=base, reranker=as_reranker(own)), "stone")
     assert ids(documents) == ["a", "b"]
     [said] = [stage.degraded for stage in stages if stage.degraded]
     check_message(said, "own", "2 finite scores")
