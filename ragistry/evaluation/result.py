@@ -19,6 +19,10 @@ from ragistry.utils.wording import listed
 
 DERIVED = ("verdict", "decision")
 """Keys of the JSON that follow from the others."""
+FORMER = ("winner", "conclusion", "verdicts", "cpu_pairs")
+"""Keys of reports of earlier versions, which are not read."""
+LATER = ("margin", "cost_pairs", "runs")
+"""Attributes that a report may lack."""
 MARGIN = 0.05
 """Default margin: a smaller gain is no reason to change."""
 PROBLEMS = 3
@@ -191,9 +195,9 @@ def _read_json(source: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any
 def _comparison(data: Mapping[str, Any]) -> Comparison:
     from pydantic import TypeAdapter
 
-    values = {key: value for key, value in data.items() if key not in DERIVED}
+    values = {key: value for key, value in data.items() if key not in (*DERIVED, *FORMER)}
     values["name"] = values.pop("dataset")
-    if missing := {one.name for one in fields(Comparison)} - {*values, "runs"}:
+    if missing := {one.name for one in fields(Comparison)} - {*values, *LATER}:
         raise ValueError(f"it has no {listed(missing)}")
     found = TypeAdapter(Comparison).validate_python(values)
     if missing := {"dataset", "asking", "techniques", "machine"} - found.provenance.keys():

@@ -54,6 +54,8 @@ def verdict(comparison: Comparison) -> Verdict:
     others = [name for name in comparison.techniques if name != baseline]
     if not comparison.techniques:
         return _nothing("Every technique failed: nothing could be compared.")
+    if baseline is None:
+        return _nothing("This report of an earlier version has no baseline; run the comparison again for a verdict.")
     if baseline in comparison.failures:
         return _nothing(f"The baseline {baseline} failed, so nothing can be compared with it.")
     if not others:

@@ -82,4 +82,6 @@ def test_jobs_reports_and_token_vectors_are_read(folder: Path) -> None:
         [maxsim] = [stage for stage in result.trace if stage.model_calls and stage.name != "embed"]
         assert maxsim.tokens < 20, "only the query is encoded"
     [report] = (folder / ".ragistry" / "evaluation" / "reports").glob("*.json")
-    assert set(Comparison.from_json(report).techniques) == {"naive", "bm25"}
+    comparison = Comparison.from_json(report)
+    assert set(comparison.techniques) == {"naive", "bm25"}
+    assert "run the comparison again" in str(comparison.verdict)
