@@ -10,8 +10,8 @@ from ragistry.types import TOP_K_LIMIT, Document
 
 COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of passages that are folded under it, and their places."""
-FIRST_WORDS = 3
-"""Number of words that are compared before whole texts are."""
+FIRST_WORDS, LAST_CHARACTERS = 3, 12
+"""What is compared before whole texts are: the first words, and the last characters of the last word."""
 
 
 def retrieve_filled(
@@ -40,14 +40,19 @@ def retrieve_filled(
 
 def fold_identical(documents: list[Document]) -> list[Document]:
     """Fold documents whose texts are identical after white space under the best of them."""
-    beginnings = [tuple(document.content.split(None, FIRST_WORDS)[:FIRST_WORDS]) for document in documents]
-    counts = Counter(beginnings)
+    ends = [_ends(document.content) for document in documents]
+    counts = Counter(ends)
     if len(counts) == len(documents):
         return documents
     groups: dict[Hashable, list[Document]] = {}
-    for document, beginning in zip(documents, beginnings, strict=True):
-        groups.setdefault(beginning if counts[beginning] == 1 else plain_text(document), []).append(document)
+    for document, own in zip(documents, ends, strict=True):
+        groups.setdefault(own if counts[own] == 1 else plain_text(document), []).append(document)
     return [folded(best, others) for best, *others in groups.values()]
+
+
+def _ends(text: str) -> tuple[str, ...]:
+    """Return what texts share if they are identical after white space. Chunks of a source often begin alike."""
+    return (*text.split(None, FIRST_WORDS)[:FIRST_WORDS], *text.rstrip()[-LAST_CHARACTERS:].split()[-1:])
 
 
 def plain_text(document: Document) -> str:

@@ -8,13 +8,12 @@ highest cosine of these passages. Cosines of two models are not comparable, so t
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
-from math import inf
 from typing import NamedTuple
 
 from ragistry.protocols import Embedder
-from ragistry.text.analysis import analyse, forms, query_forms, query_terms
+from ragistry.text.analysis import analyse, forms, iterate_terms, query_forms, query_terms
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
 
@@ -81,34 +80,47 @@ def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, langu
         calibration = models.get(embedder.fingerprint.model.casefold())
     if calibration is None and (cosines or not has_words):
         return False
+    likeness = calibration.weight * max(cosines) if calibration else 0.0
+    if calibration and likeness >= calibration.least:
+        return False  # no word is needed
     for document in first:
         of_document = chunk_language(document.metadata, language)
-        asked = set(query_terms(query, of_document)) - _unspecific_terms(of_document)
-        terms = analyse(document.content, of_document)
-        found = _most_together(asked, terms)
-        for spelled in (False, True):  # other spellings take as long as the words themselves
-            if spelled:
-                found += _spelled_otherwise(query, asked.difference(terms), terms, document.content, of_document)
-            share = found / len(asked) if asked else inf  # a query without specific words says nothing
-            if has_words and found and len(asked) <= FEW:
-                fits = True
-            elif calibration:
-                fits = share + calibration.weight * max(cosines) >= calibration.least
-            else:
-                fits = share >= SHARE or found >= WORDS
-            if fits:
-                return False
+        asked = query_terms(query, of_document).keys() - _unspecific_terms(of_document)
+        if not asked:  # a query without specific words says nothing
+            return False
+        needed = 1 if has_words and len(asked) <= FEW else _words_needed(len(asked), likeness, calibration)
+        if needed > len(asked):
+            continue
+        found, seen = _most_together(asked, iterate_terms(document.content, of_document), needed)
+        if found < needed:  # other spellings take as long as the words themselves
+            found += _spelled_otherwise(query, asked - seen, document.content, of_document)
+        if found >= needed:
+            return False
     return True
 
 
-def _most_together(asked: Set[str], terms: Sequence[str]) -> int:
-    """Return the number of different terms in the window that has most of them."""
+def _words_needed(number: int, likeness: float, calibration: Calibration | None) -> int:
+    """Return how many of the query's words a window of a passage that fits has; more than ``number`` if none fits."""
+    for needed in range(1, number + 1):
+        share = needed / number
+        if share + likeness >= calibration.least if calibration else share >= SHARE or needed >= WORDS:
+            return needed
+    return number + 1
+
+
+def _most_together(asked: Set[str], terms: Iterable[str], enough: int) -> tuple[int, Set[str]]:
+    """Return the number of different terms in the window that has most of them, and those that occur.
+
+    The terms after a window with ``enough`` of them are not read.
+    """
     recent: deque[tuple[int, str]] = deque()
     counts: Counter[str] = Counter()
+    seen: set[str] = set()
     window, most = max(WINDOW, 2 * len(asked)), 0
     for place, term in enumerate(terms):
         if term in asked:
             recent.append((place, term))
+            seen.add(term)
             counts[term] += 1
             while recent[0][0] <= place - window:
                 _, passed = recent.popleft()
@@ -116,15 +128,17 @@ def _most_together(asked: Set[str], terms: Sequence[str]) -> int:
                 if not counts[passed]:
                     del counts[passed]
             most = max(most, len(counts))
-    return most
+            if most >= enough:
+                break
+    return most, seen
 
 
-def _spelled_otherwise(query: str, missing: Set[str], terms: Sequence[str], text: str, language: str) -> int:
+def _spelled_otherwise(query: str, missing: Set[str], text: str, language: str) -> int:
     """Count the words of the query that a text has in another spelling only."""
     if not missing:
         return 0
     spelled, queried = set(forms(text, language)), query_forms(query, language).keys()
-    return len(missing & spelled) or int(bool(queried) and queried <= spelled.union(terms))
+    return len(missing & spelled) or int(bool(queried) and queried <= spelled.union(analyse(text, language)))
 
 
 @cache

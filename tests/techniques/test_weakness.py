@@ -57,3 +57,23 @@ def test_nothing_is_said_without_evidence() -> None:
     assert not is_weak("zzzqqq xyzzy", found(TEA), MINILM, "english")
     assert not is_weak("zzzqqq xyzzy", found(TEA, rank=1.0), MINILM, "english"), "a technique with scores of its own"
     assert not is_weak("zzzqqq xyzzy", found(TEA, cosine=0.1), HashingEmbedder(), "english"), "an unknown model"
+
+
+class Unread(str):
+    """A text that must not be divided into words."""
+
+    def split(self, *_: object, **__: object) -> list[str]:
+        raise AssertionError("the text was analysed")
+
+
+@pytest.mark.parametrize(
+    ("query", "documents", "weak"),
+    [
+        ("temperature of an infusion", found(Unread(TEA), cosine=0.7), False),  # the cosine is enough
+        ("temperature of an infusion", found(Unread(TEA), cosine=0.7, bm25=1.0), False),
+        ("temperature of an infusion", found(Unread(TEA), cosine=-0.1), True),  # no share of words would be
+        ("green tea", found(TEA, Unread("Rain."), bm25=1.0), False),  # the first passage is enough
+    ],
+)
+def test_no_text_is_analysed_that_cannot_change_the_answer(query: str, documents: list[Document], weak: bool) -> None:
+    assert is_weak(query, documents, MINILM, "english") is weak
