@@ -226,6 +226,8 @@ class SearchRequest:
         collection: Name of a collection; None for all.
         top_k: Number of results; None for the technique's setting, or else ``n_results``.
         where: Condition on metadata.
+        previous: The question before, if the query follows one; its phrases and exclusions do not count. None or a
+            blank text: the query stands alone.
     """
 
     query: str = field(
@@ -254,6 +256,14 @@ class SearchRequest:
                 'Only to limit the search by metadata that results show, as JSON: {"client": "acme"}, '
                 '{"year": {"$gte": 2025}}, {"tags": {"$contains": "tax"}}; joined by {"$and": [...]} or {"$or": [...]}.'
             ),
+        },
+    )
+    previous: str | None = field(
+        default=None,
+        metadata={
+            "description": "The question before, if the query is a follow-up to it.",
+            "max_length": 100_000,
+            "model": "Only for a follow-up: the user's question before this one.",
         },
     )
 

@@ -74,6 +74,7 @@ def test_tool_describes_the_options_for_models(strict: bool) -> None:
         ({}, SearchQuery("", "bm25", top_k=20)),
         ({"q": "tea", "technique": "mmr", "k": "7", "ask": "1"}, SearchQuery("tea", "mmr", top_k=7, ask=True)),
         ({"k": "0"}, SearchQuery("", "bm25", top_k=0)),
+        ({"q": "how long?", "follows": "tea"}, SearchQuery("how long?", "bm25", top_k=20, previous="tea")),
         ({"k": "٣", "filter": "\n"}, SearchQuery("", "bm25", top_k=0)),
         ({"collection": "a,,b", "open": "7"}, SearchQuery("", "bm25", collections=["a", "b"], top_k=20, passage="7")),
     ],

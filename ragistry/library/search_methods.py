@@ -49,6 +49,7 @@ class SearchMethods(ABC):
         *,
         technique: Chosen | None = None,
         where: Where | None = None,
+        previous: str | None = None,
     ) -> RetrievalResult:
         """Search one collection, or all of them.
 
@@ -59,15 +60,17 @@ class SearchMethods(ABC):
             technique: Name of a technique of techniques.yaml; None for its ``default``. A library in this process also
                 takes an object with ``retrieve``, such as `Workspace.build` returns, or an entry for `build`.
             where: Condition on metadata.
+            previous: The question before, if the query is a follow-up to it. Both are searched, the query alone and
+                with this question in front of it; phrases and exclusions of this question do not count.
 
         Raises:
-            QueryError: The query, ``n`` or the condition is invalid.
+            QueryError: The query, ``n``, the condition or ``previous`` is invalid.
             UnknownTechniqueError: The technique does not exist.
             CollectionNotFoundError: The collection does not exist.
             ModelError: A model cannot be reached, or refuses the query.
             StoreError: The store cannot be read.
         """
-        return self.run_search(SearchRequest(query, technique, collection, n, where))
+        return self.run_search(SearchRequest(query, technique, collection, n, where, previous))
 
     def search_many(
         self,
@@ -100,6 +103,7 @@ class SearchMethods(ABC):
         *,
         technique: Chosen | None = None,
         where: Where | None = None,
+        previous: str | None = None,
         on_piece: Callable[[str], object] | None = None,
     ) -> Answer:
         """Search, and let the generator answer from the results.
@@ -112,12 +116,13 @@ class SearchMethods(ABC):
             n: See `search`.
             technique: See `search`.
             where: See `search`.
+            previous: See `search`; the generator reads it too.
             on_piece: Called with each part of the answer as it arrives.
 
         Raises:
             ConfigError: No generator is configured.
         """
-        return self.run_answer(SearchRequest(query, technique, collection, n, where), on_piece)
+        return self.run_answer(SearchRequest(query, technique, collection, n, where, previous), on_piece)
 
     def answer_stream(
         self,
@@ -127,12 +132,13 @@ class SearchMethods(ABC):
         *,
         technique: Chosen | None = None,
         where: Where | None = None,
+        previous: str | None = None,
     ) -> AnswerStream:
         """Search, and iterate over the pieces of the answer as they arrive; see `answer`.
 
         The attribute ``answer`` of the iterator is the checked answer.
         """
-        return self.run_answer_stream(SearchRequest(query, technique, collection, n, where))
+        return self.run_answer_stream(SearchRequest(query, technique, collection, n, where, previous))
 
     asearch, asearch_many, aanswer = in_pool(search), in_pool(search_many), in_pool(answer)
 
@@ -156,9 +162,11 @@ class WorkspaceMethods(ABC):
         collection: str | None = None,
         top_k: int | None = None,
         where: Where | None = None,
+        *,
+        previous: str | None = None,
     ) -> RetrievalResult:
         """Search one collection, or all of them; see `SearchMethods.search`."""
-        return self.library.run_search(SearchRequest(query, technique, collection, top_k, where))
+        return self.library.run_search(SearchRequest(query, technique, collection, top_k, where, previous))
 
     def search_many(
         self,
@@ -179,9 +187,10 @@ class WorkspaceMethods(ABC):
         top_k: int | None = None,
         where: Where | None = None,
         *,
+        previous: str | None = None,
         on_piece: Callable[[str], object] | None = None,
     ) -> Answer:
         """Search, and let the generator answer from the results; see `SearchMethods.answer`."""
-        return self.library.run_answer(SearchRequest(query, technique, collection, top_k, where), on_piece)
+        return self.library.run_answer(SearchRequest(query, technique, collection, top_k, where, previous), on_piece)
 
     asearch, asearch_many, aanswer = in_pool(search), in_pool(search_many), in_pool(answer)

@@ -41,13 +41,14 @@ from ragistry.techniques.folding import (
     plain_text,
     retrieve_filled,
 )
+from ragistry.techniques.follow_up import following
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
 from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
-from ragistry.utils.limits import check_queries
+from ragistry.utils.limits import check_previous, check_queries
 from ragistry.utils.where import Condition, both, normalise
 from ragistry.utils.wording import did_you_mean
 
@@ -154,7 +155,8 @@ class DocumentService(IngestMethods, SearchMethods):
         names = self.scope.current_names()
         where = None if request.where is None else normalise(request.where)
         condition = self._condition(names, request.collection, where)
-        chosen = self.registry.chosen(request.technique)
+        previous = check_previous(request.previous)
+        chosen = following(self.registry.chosen(request.technique), previous)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
@@ -169,7 +171,7 @@ class DocumentService(IngestMethods, SearchMethods):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
                 self._check_where(names, where, request.collection, found=bool(documents))
-            weak = is_weak(request.query, documents, self.embedder, self.reading.language)
+            weak = is_weak(request.query, documents, self.embedder, self.reading.language, previous)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
 
@@ -192,7 +194,9 @@ class DocumentService(IngestMethods, SearchMethods):
         from ragistry.pipelines.answer import Answerer
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
-        return answerer.stream(request.query, result.documents, degraded=result.degraded)
+        return answerer.stream(
+            request.query, result.documents, degraded=result.degraded, previous=check_previous(request.previous)
+        )
 
     def _with_all_copies(self, document: Document, names: Names, condition: Where | None) -> Document:
         """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""

@@ -16,9 +16,11 @@ from ragistry.library.service import DocumentService
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
 from ragistry.techniques.folding import place_name, plain_text
+from ragistry.techniques.follow_up import following
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.text.phrases import count_held, parse_query
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.utils.limits import check_previous
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed, numbered
 
@@ -106,7 +108,7 @@ class _Search:
     def __init__(self, library: DocumentService, request: SearchRequest, expected: str) -> None:
         self.library, self.request, self.expected = library, request, expected
         self.names = library.scope.current_names()
-        self.chosen = library.registry.chosen(request.technique)
+        self.chosen = following(library.registry.chosen(request.technique), check_previous(request.previous))
         self.sources, self.place = _named_sources(library.sources(), expected)
 
     def explanation(self) -> Explanation:

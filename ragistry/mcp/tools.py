@@ -14,7 +14,7 @@ from ragistry.presentation import excerpt_line, excerpt_of
 from ragistry.tools import toolbox
 from ragistry.tools.arguments import parse_arguments, read_object
 from ragistry.tools.failures import CallError, failure_text
-from ragistry.tools.schema import QUERY
+from ragistry.tools.schema import MODEL_OPTIONS, QUERY
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.toolbox import TOOLS
 from ragistry.types import Document
@@ -76,7 +76,7 @@ def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
             "Find passages",
             "Search the document library and list passages by id, title and url, with the lines that answer. "
             "Read one with fetch.",
-            _one_text("query", QUERY),
+            _search_parameters(),
             FoundPassages,
         ),
         _tool(
@@ -111,6 +111,13 @@ def _one_text(name: str, description: str) -> dict[str, Any]:
     }
 
 
+def _search_parameters() -> dict[str, Any]:
+    described = _one_text("query", QUERY)
+    [previous] = [one for one in MODEL_OPTIONS if one.name == "previous"]
+    described["properties"]["previous"] = {"type": "string", "description": previous.metadata["model"]}
+    return described
+
+
 def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """Call a tool. Errors become texts for the model.
 
@@ -135,9 +142,9 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
 
 
 def _search(tool: SearchLibraryTool, arguments: Mapping[str, Any]) -> FoundPassages:
-    query = parse_arguments(read_object(arguments, ["query"]), []).query
-    documents = tool.find_in_collections(query)[:CONNECTOR_RESULTS]  # only these can be fetched
-    return FoundPassages([_result(tool, query, document) for document in documents])
+    asked = parse_arguments(read_object(arguments, ["query", "previous"]), [])
+    documents = tool.find_in_collections(asked.query, asked.previous)[:CONNECTOR_RESULTS]  # only these can be fetched
+    return FoundPassages([_result(tool, asked.query, document) for document in documents])
 
 
 def _result(tool: SearchLibraryTool, query: str, document: Document) -> FoundPassage:

@@ -179,29 +179,42 @@ class Answerer:
         self.prompt = prompt
 
     def answer(
-        self, query: str, documents: Sequence[Document], *, on_piece: Callable[[str], object] = lambda _: None
+        self,
+        query: str,
+        documents: Sequence[Document],
+        *,
+        previous: str | None = None,
+        on_piece: Callable[[str], object] = lambda _: None,
     ) -> Answer:
         """Answer a question from documents; see `stream`. ``on_piece`` is called with each piece."""
-        stream = self.stream(query, documents)
+        stream = self.stream(query, documents, previous=previous)
         for piece in stream:
             on_piece(piece)
         return stream.answer
 
-    def stream(self, query: str, documents: Sequence[Document], *, degraded: tuple[str, ...] = ()) -> AnswerStream:
+    def stream(
+        self,
+        query: str,
+        documents: Sequence[Document],
+        *,
+        degraded: tuple[str, ...] = (),
+        previous: str | None = None,
+    ) -> AnswerStream:
         """Answer a question from documents, piece by piece. "NOT FOUND" is not among the pieces.
 
         Args:
             query: The question.
             documents: The passages.
             degraded: Why the search for them is degraded.
+            previous: The question before, if this one is a follow-up.
 
         Raises:
             ModelError: The generator or the embedder failed; raised by the iterator.
         """
-        return AnswerStream(self._answering(query, tuple(documents), degraded))
+        return AnswerStream(self._answering(query, tuple(documents), degraded, previous))
 
     def _answering(
-        self, query: str, found: tuple[Document, ...], degraded: tuple[str, ...]
+        self, query: str, found: tuple[Document, ...], degraded: tuple[str, ...], previous: str | None
     ) -> abc.Generator[str, None, Answer]:
         with stage("answer") as this:
             this.documents_in = len(found)
@@ -209,7 +222,7 @@ class Answerer:
                 return Answer(query, (), "empty", reason="the search found nothing", degraded=degraded)
             text, sent, end = "", 0, None
             try:
-                for piece in self._pieces(query, found):
+                for piece in self._pieces(query, found, previous):
                     text = _BLANK_LINES.sub("", text + piece)
                     if not _may_be_not_found(text):
                         yield text[sent:]
@@ -219,7 +232,7 @@ class Answerer:
             text = _BLANK_LINES.sub("", without_reasoning(text))
             if end is None and not text.strip():
                 end = IncompleteAnswerError("the generator wrote nothing; ask again, or use another model")
-            weak = is_weak(query, found, self.embedder, self.language)
+            weak = is_weak(query, found, self.embedder, self.language, previous)
             answer = Answer(query, found, weak=weak, degraded=degraded)
             if NOT_FOUND.match(text) and (end is None or end.status == "cut"):
                 return replace(answer, status="not_found", reason="the passages do not answer the question")
@@ -230,9 +243,10 @@ class Answerer:
             text = with_plain_citations(text.rstrip(), len(found))
             return replace(answer, sentences=self._checked(text, found) if text else (), text=text)
 
-    def _pieces(self, query: str, documents: Sequence[Document]) -> Iterator[str]:
+    def _pieces(self, query: str, documents: Sequence[Document], previous: str | None) -> Iterator[str]:
+        question = query if previous is None else f"{query} (This follows the question: {previous})"
         passages = numbered_passages([readable_text(document) for document in documents], CHARACTERS)
-        prompt = filled(self.prompt, query=" ".join(query.split()), passages=passages)
+        prompt = filled(self.prompt, query=" ".join(question.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]
         yield from stream_without_reasoning(pieces)

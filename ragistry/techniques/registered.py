@@ -95,6 +95,14 @@ class RegisteredTechnique:
     def __repr__(self) -> str:
         return f"<technique {self.name!r}: {type(self.technique).__name__}>"
 
+    def without_phrases(self) -> RegisteredTechnique:
+        """Return the same technique, for which quotation marks are text."""
+        return RegisteredTechnique(self.name, self.technique, over=[self])
+
+    def around(self, technique: Technique) -> RegisteredTechnique:
+        """Return a technique over this one, with its name; phrases of a query are searched as by this one."""
+        return RegisteredTechnique(self.name, technique, sets_top_k=self.sets_top_k, phrases=self._phrases, over=[self])
+
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         if self._checks_arguments:
             check_query(query)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ragistry.protocols import Embedder
 from ragistry.text.analysis import analyse, forms, iterate_terms, query_forms, query_terms
 from ragistry.text.languages import chunk_language
+from ragistry.text.phrases import with_previous
 from ragistry.types import Document
 
 FIRST = 5
@@ -59,8 +60,12 @@ _UNSPECIFIC = {
 """Words of questions that passages with the answer often lack, in addition to the stop words."""
 
 
-def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, language: str) -> bool:
+def is_weak(
+    query: str, documents: Sequence[Document], embedder: Embedder, language: str, previous: str | None = None
+) -> bool:
     """Return whether the documents show that nothing fits the query well; false without evidence.
+
+    Results of a follow-up also come from the question before. They fit if they fit the query alone or both together.
 
     Documents of a technique that computes neither BM25 scores nor cosines of a calibrated model do not count.
 
@@ -69,7 +74,10 @@ def is_weak(query: str, documents: Sequence[Document], embedder: Embedder, langu
         documents: The ranking.
         embedder: The embedder of the cosines; it is not called.
         language: Language of documents whose metadata have none.
+        previous: The question before, if the query is a follow-up.
     """
+    if previous is not None and not is_weak(with_previous(query, previous), documents, embedder, language):
+        return False
     first = documents[:FIRST]
     scores = [score for document in first for score in document.scores]
     cosines = [score.value for score in scores if score.kind == "cosine"]

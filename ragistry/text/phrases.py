@@ -28,6 +28,7 @@ _QUOTED = re.compile(
     rf"(?:(?<!\S)|(?<=\s\()|(?<=^\())(-?)(?=.\S)({_OPEN_AND_CLOSE})(?=[\s.,;:!?)]|$)"
     rf"|(?<!{LETTER})((?<!\S)-)?({_PAIRED})(?!{LETTER})"
 )
+_MARKS = re.compile('["”＂“„‘‚«»‹›「」『』｢｣《》〈〉〝〞〟]')
 _SYMBOLS = re.compile(f"[{SYMBOLS}{TONES}\u20e3]")
 
 
@@ -63,6 +64,14 @@ def parse_query(query: str) -> ParsedQuery | None:
     text = _without(query, filter(_excludes, quoted)).strip()
     words = _QUOTED.sub(_phrase_of, text)
     return ParsedQuery(phrases, excluded, text, words, len(units(_without(query, quoted), "none")))
+
+
+def with_previous(query: str, previous: str | None) -> str:
+    """Write the question before in front of a query. Its phrases become words, and what it excludes is left out."""
+    if previous is None:
+        return query
+    parsed = parse_query(previous)
+    return f"{' '.join(_MARKS.sub(' ', parsed.words if parsed else previous).split())} {query}".lstrip()
 
 
 def quotations(text: str) -> list[str]:

@@ -164,9 +164,15 @@ class SearchLibraryTool:
         except Exception as error:  # noqa: BLE001, a user's technique may raise anything, and the model needs an answer
             return SearchAnswer(failure_text(error, NAME, limited=self.reach.limited), asked, error=True)
 
-    def find(self, query: str, collection: str | None = None, where: Where | None = None) -> RetrievalResult:
+    def find(
+        self,
+        query: str,
+        collection: str | None = None,
+        where: Where | None = None,
+        previous: str | None = None,
+    ) -> RetrievalResult:
         """Search within the reach of the tool; see `run`."""
-        return self.run(SearchRequest(query, collection=collection, where=where))
+        return self.run(SearchRequest(query, collection=collection, where=where, previous=previous))
 
     def run(self, asked: SearchRequest) -> RetrievalResult:
         """Run a search within the reach of the tool, with its technique and number of documents.
@@ -187,13 +193,15 @@ class SearchLibraryTool:
         condition = {"$and": limits} if limits else None
         return self.library.run_search(replace(asked, technique=self.technique, top_k=self.n, where=condition))
 
-    def find_in_collections(self, query: str) -> list[Document]:
+    def find_in_collections(self, query: str, previous: str | None = None) -> list[Document]:
         """Search all collections in reach, without documents outside of collections."""
-        found = self.find(query).documents
+        found = self.find(query, previous=previous).documents
         if all(map(self.reach.holds, found)):
             return found
         where = {"collection": {"$in": self.reach.stored_names()}}
-        return self.library.search(query, None, self.n, technique=self.technique, where=where).documents
+        return self.library.search(
+            query, None, self.n, technique=self.technique, where=where, previous=previous
+        ).documents
 
     def _answer(self, asked: SearchArguments) -> SearchAnswer:
         title = header(asked.query, asked.collection)

@@ -26,6 +26,21 @@ def check_query(query: Any) -> str:
     return query
 
 
+def check_previous(previous: Any) -> str | None:
+    """Return the question before; None for none or a blank text. Raises `QueryError` for invalid text."""
+    if previous is None or (isinstance(previous, str) and not previous.strip()):
+        return None
+    if not isinstance(previous, str):
+        raise QueryError(f"previous must be text, got {shown(previous)}; pass the question before, or leave it out")
+    try:
+        previous.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            f"previous has half a character at {error.start}: {shown(previous)}; send whole characters, in UTF-8"
+        ) from error
+    return previous
+
+
 QUERIES, QUERIES_BYTES = 1_000, 1_000_000
 """Maximum number and size of the queries of one `search_many`."""
 

@@ -51,6 +51,7 @@ class GeneratedText:
     answerer: Answerer
     query: str
     documents: Sequence[Document]
+    previous: str | None = None
     text: str = ""
     answer: Answer | None = None
     error: str = ""
@@ -63,7 +64,7 @@ class GeneratedText:
 
     def _run(self) -> None:
         try:
-            self.answer = self.answerer.answer(self.query, self.documents, on_piece=self._take)
+            self.answer = self.answerer.answer(self.query, self.documents, previous=self.previous, on_piece=self._take)
         except _Stopped:
             pass
         except RagistryError as error:
@@ -112,8 +113,11 @@ class AnswerPanel:
         if self._now is not None:
             self._now.stopped.set()
 
-    async def write(self, query: str, documents: Sequence[Document]) -> None:
-        """Generate an answer from passages and show it, until it is complete or stopped, or the window is closed."""
+    async def write(self, query: str, documents: Sequence[Document], previous: str | None = None) -> None:
+        """Generate an answer from passages and show it, until it is complete or stopped, or the window is closed.
+
+        ``previous``: the question that this one follows.
+        """
         self._documents = documents
         self._show("", status="Reading the passages…", stoppable=True)
         self._whole.set_visibility(True)
@@ -129,7 +133,7 @@ class AnswerPanel:
             self._show("", message=NO_GENERATOR[0], remedy=NO_GENERATOR[1])
             return
         answerer = Answerer(generator, library.embedder, language=library.reading.language)
-        this = self._now = GeneratedText(answerer, query, documents)
+        this = self._now = GeneratedText(answerer, query, documents, previous)
         start = monotonic()
         this.start()
         try:

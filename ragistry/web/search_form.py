@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import inf
@@ -52,6 +52,7 @@ class SearchQuery:
         top_k: Number of passages.
         passage: Id of the passage that is open in the reader.
         ask: Also generate an answer.
+        previous: The question that this one follows; empty: none.
     """
 
     query: str = ""
@@ -62,6 +63,7 @@ class SearchQuery:
     top_k: int = FEWEST
     passage: str = ""
     ask: bool = False
+    previous: str = ""
 
     def techniques(self) -> list[str]:
         """Return the techniques without duplicates."""
@@ -80,16 +82,17 @@ class SearchQuery:
             (int(k[:9]) if k.isascii() and k.isdecimal() else 0) if k else top_k,
             values.get("open", ""),
             values.get("ask") == "1",
+            values.get("follows", ""),
         )
 
     def request(self, technique: str, where: Where | None) -> SearchRequest:
         """Return the search with one of the techniques."""
-        return SearchRequest(self.query, technique, top_k=self.top_k, where=where)
+        return SearchRequest(self.query, technique, top_k=self.top_k, where=where, previous=self.previous or None)
 
     def address(self) -> str:
         """Return the query string of the page's address."""
         values = {"q": self.query, "technique": self.technique, "compare": self.other}
-        values |= {"ask": "1" if self.ask else ""}
+        values |= {"ask": "1" if self.ask else "", "follows": self.previous}
         values |= {"collection": ",".join(self.collections), "filter": "\n".join(self.filters)}
         values |= {"k": str(self.top_k), "open": self.passage}
         return "?" + urlencode({name: value for name, value in values.items() if value})
@@ -108,6 +111,7 @@ class SearchForm:
         names = {name: f"{name}\n{_caption(registry, name)}" for name in (*registry.names(), *registry.broken)}
         self._search = search
         self._asked = first.ask
+        self._last = first  # what was searched last; a follow-up follows its query
         with ui.element("div").classes("rg-search").props("role=search"):
             with ui.element("div").classes("rg-field"):
                 self._query = ui.input(placeholder="What to look for", value=first.query).classes("rg-query")
@@ -120,6 +124,10 @@ class SearchForm:
             button("Search", partial(self._run, False), icon="search", kind="main")
             with button("Ask", partial(self._run, True), icon="chat_bubble_outline").props('aria-label="Ask"'):
                 ui.tooltip("Generate an answer from the results (Ctrl+Enter)")
+        with ui.element("div").classes("rg-follow"):
+            self._follow = button("Follow up", self._begin_follow_up, icon="subdirectory_arrow_right").props("dense")
+            self._chip = button("", self._end_follow_up, icon="close").props("dense").classes("rg-follows")
+        self.searched(first)
         with ui.element("div").classes("rg-options") as self._options:
             self._technique = _techniques("Technique", names, first.technique)
             chosen = {name: name for name in first.collections}
@@ -152,13 +160,39 @@ class SearchForm:
         if (self._query.value or "").strip():
             await self._search(self._asked)
 
+    def searched(self, question: SearchQuery) -> None:
+        """Offer a follow-up to what was searched, and show which question it follows."""
+        self._last = question
+        self._follow.set_visibility(bool(question.query) and not question.previous)
+        self._show_previous()
+
+    def _show_previous(self) -> None:
+        previous = self._last.previous
+        self._chip.set_text(f"follows: {visible_line(previous, 60)}")
+        self._chip.props["aria-label"] = f"Remove: follows {visible_line(previous, 200)}"
+        self._chip.set_visibility(bool(previous))
+
+    def _begin_follow_up(self) -> None:
+        """Let the next query follow the last one, until the chip is removed."""
+        self._last = replace(self._last, previous=self._last.query)
+        self._follow.set_visibility(False)
+        self._show_previous()
+        self._query.set_value("")
+        self._query.run_method("focus")
+
+    async def _end_follow_up(self) -> None:
+        self.searched(replace(self._last, previous=""))
+        await self._again()
+
     def question(self, asks: bool) -> SearchQuery:
-        """Return the query and its options."""
+        """Return the query and its options. In a conversation, another query follows the last one."""
+        query, last = self._query.value or "", self._last
+        previous = last.query if last.previous and query != last.query else last.previous
         top_k = int(self._top_k.value or 0)
         technique, collections, filters = self._technique.value or "", self._collections.value, self._filters.value
         return SearchQuery(
-            self._query.value or "", technique, self._other.value, [*collections], [*filters], top_k, ask=asks
-        )  # fmt: skip
+            query, technique, self._other.value, [*collections], [*filters], top_k, ask=asks, previous=previous
+        )
 
     def offer(self, collections: Mapping[str, str], filters: Mapping[str, str], *, is_empty: bool) -> None:
         """Set the available collections and filters, with their labels. An empty library has nothing to choose."""

@@ -35,7 +35,8 @@ PROPOSED = "My documents"
 def register(state: AppState) -> None:
     """Register the page.
 
-    In the address, ``q`` is searched immediately, ``ask=1`` also generates an answer, and ``open`` opens a passage.
+    In the address, ``q`` is searched immediately, ``ask=1`` also generates an answer, ``follows`` is the question
+    before, and ``open`` opens a passage.
     """
     headings = Headings(state)
 
@@ -147,6 +148,7 @@ class SearchPage:
         passages = list({one.id: one for given in found for one in given.passages()}.values())
         self._reader.offer(question.query, passages)
         self._asked = question
+        self._form.searched(question)
         ui.navigate.history.replace(question.address())  # for reload, back and bookmarks
         self._answering.hide()
         self._answers.clear()
@@ -159,7 +161,7 @@ class SearchPage:
                 break
         if question.ask:
             read = found[0].result.documents[: self._state.workspace.settings.n_results]
-            await self._answering.write(question.query, read)
+            await self._answering.write(question.query, read, question.previous or None)
 
     def _opened(self, passage: str) -> None:
         self._whole.classes(add="rg-reading") if passage else self._whole.classes(remove="rg-reading")

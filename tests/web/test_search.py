@@ -81,6 +81,24 @@ def test_similar_files_are_one_card_that_opens(page: Page, other: Workspace, col
     check_accessibility(page)
 
 
+def test_a_follow_up_follows_the_question_before_until_its_chip_is_removed(page: Page) -> None:
+    page.goto("/?q=restore+a+backup&technique=bm25")
+    page.get_by_role("button", name="Follow up").click()
+    expect(page.get_by_label(FIELD)).to_have_value("")
+    chip = page.get_by_role("button", name="Remove: follows")
+    for query, before in (("yesterday?", "restore a backup"), ("how often?", "yesterday?")):
+        page.get_by_label(FIELD).fill(query)
+        page.get_by_label(FIELD).press("Enter")
+        expect(page).to_have_url(re.compile(f"follows={before.replace(' ', '.').replace('?', '.')}"))
+        expect(chip).to_contain_text(f"follows: {before}")
+    page.reload()
+    expect(chip).to_contain_text("follows: yesterday?")
+    check_accessibility(page)
+    chip.click()
+    expect(chip).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("follows="))
+
+
 def test_weak_results_are_called_weak(page: Page) -> None:
     page.goto("/?q=restore+a+backup&k=8")
     expect(page.get_by_role("article").first).to_be_visible()
