@@ -1,10 +1,11 @@
-"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick]``.
+"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick] [--gate]``.
 
 Four techniques are compared with a baseline on questions that are drawn, in groups, from the measured differences of
 real techniques, whose means are shifted to a known truth. Wrong Use: three techniques equal the baseline, the fourth is
 worse, and the verdict names one of them (at most 5 %). Wrong Keep: one technique is better by exactly the margin, and
 the verdict keeps the baseline (at most 5 %). False alarm: a gate closes although nothing changed (at most 5 %). Power:
 a gate closes at a planted loss of .05 of one technique over 200 questions with a deviation of .25 (80 % and more).
+``--gate`` prints the figures of the gate alone, which need no data and no model.
 """
 
 from __future__ import annotations
@@ -46,15 +47,27 @@ CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs for each figure")
+    parser.add_argument("--gate", action="store_true", help="print the figures of the gate alone")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where vectors are kept [{CACHE}]")
     options = parser.parse_args()
     runs, draw = QUICK_RUNS if options.quick else RUNS, np.random.default_rng(0)
+    if not options.gate:
+        print_verdicts(runs, options.cache, draw)
+    print("| gate over 200 questions | false alarms | loss of .05 found |\n|---|--:|--:|")
+    for count in (1, 4):
+        rates = [gates(200, [loss] + [0.0] * (count - 1), runs, draw) for loss in (0.0, 0.05)]
+        label = f"{count} technique{'s' if count > 1 else ''}"
+        print(f"| {label} | {rates[0]:.1%} | {rates[1]:.1%} |", flush=True)
+
+
+def print_verdicts(runs: int, cache: Path, draw: np.random.Generator) -> None:
+    """Print how often verdicts are wrong and right."""
     print(
         "| differences | questions | wrong Use | wrong Keep, margin .05 | right Use, .1 | right Keep, no difference |"
     )
     print("|---|--:|--:|--:|--:|--:|")
     for name in SETS:
-        pool = differences(name, options.cache)
+        pool = differences(name, cache)
         for size in SIZES:
             wrong_use = share(verdicts(pool, size, [0, 0, 0, -MARGIN], runs, draw), "use")
             wrong_keep = share(verdicts(pool, size, [MARGIN, 0, 0, -MARGIN], runs, draw), "keep")
@@ -62,11 +75,7 @@ def main() -> None:
             right_keep = share(verdicts(pool, size, [0, 0, 0, 0], runs, draw), "keep")
             cells = " | ".join(f"{value:.1%}" for value in (wrong_use, wrong_keep, right_use, right_keep))
             print(f"| {name} | {size} | {cells} |", flush=True)
-    print("\n| gate over 200 questions | false alarms | loss of .05 found |\n|---|--:|--:|")
-    for count in (1, 4):
-        rates = [gates(200, [loss] + [0.0] * (count - 1), runs, draw) for loss in (0.0, 0.05)]
-        label = f"{count} technique{'s' if count > 1 else ''}"
-        print(f"| {label} | {rates[0]:.1%} | {rates[1]:.1%} |", flush=True)
+    print()
 
 
 def differences(name: str, cache: Path) -> Values:
