@@ -93,6 +93,10 @@ def compare(
         bool, typer.Option("--drop-query", help="Remove the result whose id is the query's.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
+    salt: Annotated[
+        str | None,
+        typer.Option("--salt", help="Salt of the hidden names of sources (default: drawn once for the workspace)."),
+    ] = None,
     tune_on: Annotated[
         float | None,
         typer.Option(
@@ -167,6 +171,7 @@ def compare(
             drop_query=drop_query,
             seed=seed,
             tune_on=tune_on,
+            salt=salt,
             runs=runs,
             cache=cache,
             record=record,

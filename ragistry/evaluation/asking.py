@@ -27,6 +27,7 @@ from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.systems.foreign import rankings_of
+from ragistry.evaluation.systems.masking import real_name
 from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
@@ -43,7 +44,7 @@ TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
 """Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
 """Name for the time of a technique outside its stages."""
-ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs")
+ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs", "salt")
 """Parts of the key of rankings after whose change a technique is asked again; another test set is refused."""
 PAIRS = ("documents", "passages")
 """Fields of a ranking whose rows are tuples."""
@@ -453,7 +454,7 @@ def document_of(chunk: Document, known: Container[str], system: System) -> str:
     source = str(chunk.metadata.get("source_file", chunk.id))
     names = [f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id]
     if system.index is not None:
-        source = system.index.store.real_name(source)
+        source = real_name(system.index.store, source)
         qualified = f"{chunk.metadata.get('collection', '')}/{source}"
         names = [qualified, source, chunk.id] if system.index.contents else [source, qualified, chunk.id]
     return next((name for name in names if name in known), source)

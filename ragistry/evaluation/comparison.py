@@ -57,6 +57,7 @@ def compare(
     seed: int = 0,
     tune_on: float | None = None,
     timing_repeats: int = TIMING_REPEATS,
+    salt: str | None = None,
     runs: str | Path | None = None,
     cache: str | Path | None = None,
     record: str | Path | None = None,
@@ -93,6 +94,8 @@ def compare(
         seed: Seed of all random choices.
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
+        salt: Salt of the opaque names of sources, to repeat a comparison of another workspace. By default it is drawn
+            once for the workspace.
         runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions,
             embedder and the source file of the technique's class are the same; else that technique is asked again.
             Answers to another test set are an error. Changes of other files that affect rankings are not noticed; use a
@@ -116,20 +119,20 @@ def compare(
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     columns = variants(list(objects), _chunking(chunk_size, tested), grid or {})
-    _check_options(columns, baseline, margin, tune_on, timing_repeats)
+    _check_options(columns, baseline, margin, tune_on, timing_repeats, salt)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     _check_sources(engine, record, replay, runs)
     deepest = _depth(depth, parsed)
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
     asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
-    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
+    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt)
     with ExitStack() as stack:
-        systems, errors, asking.embedder, default = build_systems(stack, contenders, progress)
+        systems, errors, asking.embedder, default, salt = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
             keys = {
                 one.name: one.key(tested, embedder)
-                | {"depth": asking.depth, "drop_query": drop_query}
+                | {"depth": asking.depth, "drop_query": drop_query, "salt": salt}
                 | ({} if one.technique.stable_order else {"cutoffs": cutoffs})
                 for one in systems
                 if one.run is None
@@ -150,6 +153,7 @@ def compare(
         "measures": [str(measure) for measure in parsed],
         "asking": _asking_record(systems, asking, replay) | {"on_workers": engine is not None},
         "seed": seed,
+        "salt": salt,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {
             "system": platform.platform(),
@@ -216,7 +220,12 @@ def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
 
 
 def _check_options(
-    columns: Sequence[Variant], baseline: str | None, margin: float, tune_on: float | None, repeats: int
+    columns: Sequence[Variant],
+    baseline: str | None,
+    margin: float,
+    tune_on: float | None,
+    repeats: int,
+    salt: str | None,
 ) -> None:
     names = [variant.name for variant in columns]
     if not names:
@@ -232,6 +241,8 @@ def _check_options(
         check_fraction(tune_on)
     if type(repeats) is not int or not 0 <= repeats <= 100:
         raise EvaluationError(f"timing_repeats is {repeats!r:.80}; it must be a whole number from 0 to 100")
+    if salt is not None and not (isinstance(salt, str) and salt.strip()):
+        raise EvaluationError(f"salt is {salt!r:.80}; it must be text and not empty, such as that of a report")
 
 
 def _check_sources(engine: Any, record: Path | None, replay: Path | None, runs: Path | None) -> None:

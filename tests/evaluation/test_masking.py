@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from ragistry import Workspace
-from ragistry.errors import UnsupportedError
+from ragistry.errors import EvaluationError, UnsupportedError
 from ragistry.evaluation import Dataset, Text, compare, read_library
+from ragistry.evaluation.report.content import origin
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.masking import HIDDEN, MaskedStore
+from ragistry.evaluation.systems.masking import HIDDEN, SALT, MaskedStore, read_salt, real_name
 from ragistry.text.analysis import analyse
 from ragistry.types import Document
+from ragistry.utils.ids import chunk_id
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 
@@ -44,6 +47,28 @@ class ByPath:
         return [Document(one.content, one.metadata, -at, one.id) for at, one in enumerate(ranked)][:top_k]
 
 
+class ByFolder:
+    """Knows the names of all files, and looks for what a hash of one of them leads to."""
+
+    def __init__(self, config: dict, *, store: Any) -> None:
+        self.store = store
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
+        name = query.replace(" ", "-")
+        paths = [f"{folder}{name}.md" for folder in ("", "deep/", "guide/", "notes/deep/")]
+        collections = {info.collection for info in self.store.sources()}
+        ids = {chunk_id(collection, path, 0) for collection in collections for path in paths}
+        hashes = {sha256(f"{prefix}{path}".encode()).hexdigest() for prefix in ("", " ", "source ") for path in paths}
+
+        def is_found(chunk: Document) -> bool:
+            named = [chunk.id, *(str(chunk.metadata.get(key, "")) for key in HIDDEN)]
+            return bool(ids & {*named}) or any(text[1:] and text[1:] in one for text in named for one in hashes)
+
+        read = self.store.get(sorted(ids))
+        ranked = sorted(self.store.scan(), key=lambda chunk: (not is_found(chunk), chunk.id))
+        return [Document(one.content, one.metadata, -at, one.id) for at, one in enumerate([*read, *ranked])][:top_k]
+
+
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     with hashed_workspace(tmp_path_factory.mktemp("library"), chunk_size=60, chunk_overlap=0) as opened:
@@ -64,12 +89,12 @@ def test_technique_that_ranks_by_paths_does_no_better_than_chance(of_library, wo
         corpus = [Text(f"guide/{name}.md", "", text) for name, text in zip(NAMES, LONG, strict=True)]
         qrels = {name: {f"guide/{name}.md": 1} for name in NAMES}
         dataset = Dataset("paths", corpus, {name: name.replace("-", " ") for name in NAMES}, qrels)
-    given = {"paths": ByPath, "bm25": None, "parent_document": None, "sentence_window": None}
+    given = {"paths": ByPath, "folder": ByFolder, "bm25": None, "parent_document": None, "sentence_window": None}
     size = "library" if of_library else 60
     result = compare(given, dataset, ["RR@10"], workspace=workspace, cache=tmp_path, chunk_size=size)
     assert result.failures == {}
     assert result.controls["filename"]["RR@10"] == 1
-    assert result.techniques["paths"].measures["RR@10"].mean < 0.8
+    assert max(result.techniques[name].measures["RR@10"].mean for name in ("paths", "folder")) < 0.8
     assert any("filename" in warning for warning in result.warnings)
     assert all(id in dataset.texts for run in result.runs.values() for ranking in run.values() for id, _ in ranking)
 
@@ -85,10 +110,10 @@ def test_neighbours_are_found_under_opaque_names(workspace, tmp_path):
 
 
 def test_view_is_the_store_under_other_names(workspace):
-    view = MaskedStore(workspace.store)
+    view = MaskedStore(workspace.store, "salt")
     chunks = list(view.scan())
     names = {chunk.metadata["source_file"] for chunk in chunks}
-    assert {view.real_name(name) for name in names} == {f"deep/{name}.md" for name in NAMES}
+    assert {real_name(view, name) for name in names} == {f"deep/{name}.md" for name in NAMES}
     assert {info.source_file for info in view.sources()} == names
     shown = str([(chunk.metadata, chunk.id) for chunk in chunks] + view.sources())
     assert not any(name in shown for name in NAMES)
@@ -102,8 +127,42 @@ def test_view_is_the_store_under_other_names(workspace):
         assert {chunk.metadata["source_file"] for chunk in view.scan(where)} == {one}
     assert view.count({"source_file": {"$ne": one}}) + view.count({"source_file": one}) == view.count() == len(chunks)
     assert {hit.metadata["source_file"] for hit in view.search_text("bitter", where={"source_file": one})} <= {one}
+    assert view.get([chunk.id for chunk in workspace.store.scan()]) == [], "a real id leads nowhere"
+    assert [chunk.id for chunk in view.get([chunks[1].id, "x", chunks[0].id])] == [chunks[1].id, chunks[0].id]
+    assert len(view.vectors([chunk.id for chunk in chunks])) == len(chunks)
+    assert vars(view) == {"_has_vectors": True}, "no attribute leads to the real store"
     with refused(UnsupportedError):
         view.delete(ids=[chunks[0].id])
+
+
+def test_salt_is_drawn_once_for_a_workspace_and_can_be_repeated(workspace, tmp_path):
+    corpus = [Text(name, "", text) for name, text in zip(NAMES, LONG, strict=True)]
+    dataset = Dataset("long", corpus, {"q": "bitter leaves"}, {"q": {NAMES[0]: 1}})
+
+    def salt(opened: Workspace, **options: Any) -> str:
+        cache = tmp_path / opened.root.name
+        result = compare(["bm25"], dataset, ["RR@10"], workspace=opened, cache=cache, progress=False, **options)
+        assert origin(result)["salt"] == result.provenance["salt"]
+        return result.provenance["salt"]
+
+    (tmp_path / "other").mkdir()
+    with hashed_workspace(tmp_path / "other") as other:
+        first = salt(workspace)
+        assert first == salt(workspace) != salt(other)
+        assert salt(other, salt=first) == first
+        assert salt(other) != first, "a salt that is passed is not kept"
+        for wrong in ("", " ", 5):
+            with refused(EvaluationError, wrong):
+                salt(other, salt=wrong)
+
+
+def test_salt_that_cannot_be_kept_is_an_error(tmp_path):
+    (tmp_path / SALT).mkdir()
+    with refused(EvaluationError, "--salt"):
+        read_salt(tmp_path)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / SALT).write_text("")
+    assert len(read_salt(tmp_path / "cut")) == 16
 
 
 def test_controls_rank_by_names_by_titles_and_at_random():

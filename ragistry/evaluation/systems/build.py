@@ -15,7 +15,7 @@ from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
 from ragistry.evaluation.systems.library_chunks import library_chunks
-from ragistry.evaluation.systems.masking import MaskedLibrary
+from ragistry.evaluation.systems.masking import MaskedLibrary, read_salt
 from ragistry.evaluation.systems.recorded_answers import KINDS, RecordedEmbedder, cached_embedder, recording, replaying
 from ragistry.evaluation.systems.systems import (
     System,
@@ -62,6 +62,7 @@ class Contenders:
         cache: Folder of vectors and indexes.
         record: File that keeps the answers of models.
         replay: File of recorded answers.
+        salt: Salt of the opaque names of sources; None for that of the workspace.
     """
 
     variants: Sequence[Variant]
@@ -71,15 +72,17 @@ class Contenders:
     cache: Path | None = None
     record: Path | None = None
     replay: Path | None = None
+    salt: str | None = None
 
 
 class Built(NamedTuple):
-    """The systems in order; failures with their reasons; the embedder and the default technique, if there are any."""
+    """The systems in order; failures with their reasons; the embedder, the default technique and the salt, if any."""
 
     systems: list[System]
     errors: dict[str, Exception]
     embedder: RecordedEmbedder | None
     default: str | None
+    salt: str | None
 
 
 class Entries(NamedTuple):
@@ -107,6 +110,7 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
     searchable: Searchable = {}
     wants: dict[str, set[Want]] = {}
     embedder = default = None
+    salt = contenders.salt
     if not all(is_ready(objects[one.technique]) for one in variants):
         workspace = contenders.workspace
         if not isinstance(workspace, Workspace):
@@ -114,8 +118,9 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
         entries = read_contenders(contenders, workspace)
         variants, objects, _, wants = entries
         n_results, default = workspace.settings.n_results, workspace.registry.default
-        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, progress)
-    built = Built([], {}, embedder, default)
+        salt = salt or read_salt(workspace.path_of(workspace.settings.data_dir) / FOLDER)
+        searchable, embedder = _open_indexes(stack, replace(contenders, salt=salt), entries, workspace, progress)
+    built = Built([], {}, embedder, default, salt)
     for one in variants:
         try:
             if is_ready(objects[one.technique]):
@@ -148,7 +153,7 @@ def _open_indexes(
     stack: ExitStack, contenders: Contenders, entries: Entries, workspace: Workspace, progress: Progress | None
 ) -> tuple[Searchable, RecordedEmbedder | None]:
     """Open the index of each chunking; return it with its registry of techniques, and the embedder of all."""
-    record, replay, dataset = contenders.record, contenders.replay, contenders.dataset
+    record, replay, dataset, salt = contenders.record, contenders.replay, contenders.dataset, contenders.salt or ""
     unready = [one for one in entries.variants if one.name in entries.wants]
     fitted = {EMBEDDER} if any(one.chunking.fit for one in unready) else set()
     models = _models(workspace, fitted.union(*entries.wants.values()), record, replay)
@@ -170,7 +175,7 @@ def _open_indexes(
                 raise EvaluationError(
                     f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
                 )
-            index = library_index(dataset, workspace)
+            index = library_index(dataset, workspace, salt)
             resources["library"] = MaskedLibrary(workspace.library, index.store)
         elif "store" in {name for name, _ in wanted}:
             vectors = models["embedder"] if EMBEDDER in wanted else None
@@ -179,7 +184,7 @@ def _open_indexes(
             known = library if isinstance(vectors, RecordedEmbedder) and not records else None
             own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
             corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
-            index, store = open_index(corpus, folder, progress)
+            index, store = open_index(corpus, folder, salt, progress)
             stack.callback(store.close)
         if index is not None:
             resources["store"] = index.store

@@ -26,7 +26,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
-from ragistry.evaluation.systems.masking import MaskedStore
+from ragistry.evaluation.systems.masking import MaskedStore, real_name
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.ingest.run import Ingest, refused_error
@@ -89,12 +89,12 @@ class DatasetIndex:
         """The collection of each document."""
         found = {}
         for info in self.store.sources():
-            name = self.store.real_name(info.source_file)
+            name = real_name(self.store, info.source_file)
             found[f"{info.collection}/{name}" if self.contents else name] = info.collection
         return found
 
 
-def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
+def library_index(dataset: Dataset, workspace: Workspace, salt: str) -> DatasetIndex:
     """Use the store of a workspace as it is; the cost of its ingest is unknown."""
     folder, reading = workspace.path_of(workspace.settings.data_dir), workspace.reading
     # All metadata: a technique may rank by dates, tags and titles, a router by names and descriptions.
@@ -110,7 +110,7 @@ def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
         chunks=len(chunks),
         disk_bytes=bytes_below(folder) - sum(bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY),
     )
-    return DatasetIndex(MaskedStore(workspace.store), cost, workspace.settings.language, contents)
+    return DatasetIndex(MaskedStore(workspace.store, salt), cost, workspace.settings.language, contents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +239,15 @@ def folders_of(dataset: Dataset, folder: Path) -> list[Path]:
     return [card.parent for card in folder.glob(f"*/{CARD}") if card.parent.name.startswith(_prefix(dataset))]
 
 
-def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:
+def open_index(
+    corpus: Corpus, folder: Path, salt: str, progress: Progress | None = None
+) -> tuple[DatasetIndex, LibraryStore]:
     """Open the index of a corpus; build it if it is missing, incomplete (without a card) or damaged.
 
     Args:
         corpus: The corpus.
         folder: Folder of all indexes.
+        salt: Salt of the opaque names.
         progress: Called before each document.
 
     Returns:
@@ -262,7 +265,7 @@ def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
             shutil.rmtree(home, ignore_errors=True)
             cost = _build(corpus, home, progress)
     store = _opened(home, corpus.language)
-    masked = MaskedStore(store, has_vectors=corpus.vectors is not None)
+    masked = MaskedStore(store, salt, has_vectors=corpus.vectors is not None)
     return DatasetIndex(masked, cost, corpus.language, own=corpus.own_hash()), store
 
 

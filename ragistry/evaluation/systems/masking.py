@@ -2,21 +2,26 @@
 
 Synthetic queries often share words with the path of their document, so a technique that ranks by paths would find it
 without retrieval. Therefore each source has the same opaque name everywhere during a comparison, and results are
-translated back before they are measured. Chunk ids are already hashes.
+translated back before they are measured. The opaque names are hashes with a salt, which a technique that lists the
+folder of the documents does not know. Ids of chunks are made from the opaque names.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakKeyDictionary
 
-from ragistry.errors import StoreError, UnsupportedError
+from filelock import FileLock
+
+from ragistry.errors import EvaluationError, StoreError, UnsupportedError
 from ragistry.protocols import LibraryStore
 from ragistry.types import Document, EmbedderFingerprint, SourceInfo, Where
-from ragistry.utils.ids import PLACE, chunk_id
+from ragistry.utils.ids import PLACE, id_of
 from ragistry.utils.where import JOINS, normalise
 
 if TYPE_CHECKING:
@@ -27,10 +32,63 @@ HIDDEN = ("source_file", "source", "source_path", "file_path")
 """Metadata with the name of a source, replaced by the opaque name."""
 
 
-@cache
-def opaque(source_file: str) -> str:
-    """Return the name of a source during a comparison."""
-    return f"d{sha256(f'source {source_file}'.encode()).hexdigest()[:16]}"
+SALT = "salt"
+"""File with the salt of a workspace, in the folder of its comparisons."""
+
+
+def read_salt(folder: Path) -> str:
+    """Return the salt of a workspace; draw one if it has none.
+
+    Args:
+        folder: Folder of the comparisons of the workspace.
+
+    Raises:
+        EvaluationError: The salt cannot be kept.
+    """
+    path = folder / SALT
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
+            salt = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+            if not salt:
+                salt = secrets.token_hex(8)
+                path.write_text(salt, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise EvaluationError(
+            f"the salt of hidden names cannot be kept in {str(path)!r} ({error}); make the folder writable, or pass a "
+            "salt with --salt"
+        ) from error
+    return salt
+
+
+@dataclass(slots=True)
+class Hidden:
+    """What a masked store hides.
+
+    Attributes:
+        store: The store with the real names.
+        salt: Salt of the opaque names.
+        opaque: Source → opaque name.
+        sources: Opaque name → source.
+        ids: Id of a chunk under the opaque name → its id in the store.
+        all_ids: ``ids`` has every chunk.
+    """
+
+    store: LibraryStore
+    salt: str
+    opaque: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    all_ids: bool = False
+
+
+_HIDDEN: WeakKeyDictionary[MaskedStore, Hidden] = WeakKeyDictionary()
+"""What each masked store hides. It is kept here so that no attribute of a store leads to a real name."""
+
+
+def real_name(store: MaskedStore, name: str) -> str:
+    """Return the source behind an opaque name; other names are returned unchanged."""
+    return _HIDDEN[store].sources.get(name, name)
 
 
 class MaskedStore:
@@ -38,58 +96,51 @@ class MaskedStore:
 
     Args:
         store: The store.
+        salt: Salt of the opaque names.
         has_vectors: False for an index of words only.
     """
 
-    def __init__(self, store: LibraryStore, *, has_vectors: bool = True) -> None:
-        self._store = store
+    def __init__(self, store: LibraryStore, salt: str, *, has_vectors: bool = True) -> None:
+        _HIDDEN[self] = Hidden(store, salt)
         self._has_vectors = has_vectors
-        self._real: dict[str, str] = {}
         self.sources()  # Conditions on opaque names need them.
-
-    def real_name(self, name: str) -> str:
-        """Return the source behind an opaque name; other names are returned unchanged."""
-        return self._real.get(name, name)
 
     @property
     def abilities(self) -> frozenset[str]:
-        return self._store.abilities & {"text"}
+        return _HIDDEN[self].store.abilities & {"text"}
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         self._check_vectors()
-        return self._masked(self._store.search(query_vector, top_k, where=self._real_where(where)))
+        return self._masked(_HIDDEN[self].store.search(query_vector, top_k, where=self._real_where(where)))
 
     def search_text(
         self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
     ) -> list[Document]:
-        return self._masked(self._store.search_text(query, top_k, where=self._real_where(where), every=every))
+        return self._masked(_HIDDEN[self].store.search_text(query, top_k, where=self._real_where(where), every=every))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Return chunks by id; ids computed from the opaque name of a source are accepted, too."""
-        found = self._store.get(ids)
-        if len(found) < len(ids):
-            found = self._store.get(list(dict.fromkeys(self._ids.get(id, id) for id in ids)))
-        return self._masked(found)
+        """Return chunks by the id that `chunk_id` computes from the opaque name of their source."""
+        return self._masked(_HIDDEN[self].store.get(self._real_ids(ids)))
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        for document in self._store.scan(self._real_where(where), batch=batch):
+        for document in _HIDDEN[self].store.scan(self._real_where(where), batch=batch):
             yield from self._masked([document])
 
     def count(self, where: Where | None = None) -> int:
-        return self._store.count(self._real_where(where))
+        return _HIDDEN[self].store.count(self._real_where(where))
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         return [
             replace(info, source_file=self._mask(info.source_file), source=self._mask(info.source_file), source_path="")
-            for info in self._store.sources(collection)
+            for info in _HIDDEN[self].store.sources(collection)
         ]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         self._check_vectors()
-        return self._store.vectors(ids)
+        return _HIDDEN[self].store.vectors(self._real_ids(ids))
 
     def embedder(self) -> EmbedderFingerprint | None:
-        return self._store.embedder() if self._has_vectors else None
+        return _HIDDEN[self].store.embedder() if self._has_vectors else None
 
     def close(self) -> None:
         """Does nothing: the comparison closes the store."""
@@ -108,27 +159,28 @@ class MaskedStore:
             )
 
     def _mask(self, source_file: str) -> str:
-        name = opaque(source_file)
-        self._real[name] = source_file
+        hidden = _HIDDEN[self]
+        if (name := hidden.opaque.get(source_file)) is None:
+            name = f"d{sha256(f'{hidden.salt} {source_file}'.encode()).hexdigest()[:16]}"
+            hidden.opaque[source_file], hidden.sources[name] = name, source_file
         return name
 
     def _masked(self, documents: Sequence[Document]) -> list[Document]:
-        found = []
+        found, ids = [], _HIDDEN[self].ids
         for one in documents:
             name = self._mask(str(one.metadata.get("source_file") or one.metadata.get("source") or ""))
             metadata = one.metadata | {key: name for key in HIDDEN if key in one.metadata}
-            found.append(Document(one.content, metadata, one.score, one.id, one.scores))
+            known = all(metadata.get(key) is not None for key in PLACE)
+            id = id_of(one.content, metadata) if known else self._mask(one.id)
+            ids[id] = one.id
+            found.append(Document(one.content, metadata, one.score, id, one.scores))
         return found
 
-    @cached_property
-    def _ids(self) -> dict[str, str]:
-        """The real id of each chunk by the id computed from the opaque name."""
-        found = {}
-        for chunk in self._store.scan():
-            collection, source_file, index = (chunk.metadata.get(key) for key in PLACE)
-            if isinstance(source_file, str) and index is not None:
-                found[chunk_id(str(collection), self._mask(source_file), index)] = chunk.id
-        return found
+    def _real_ids(self, ids: Sequence[str]) -> list[str]:
+        hidden = _HIDDEN[self]
+        if not (hidden.all_ids or hidden.ids.keys() >= set(ids)):
+            hidden.all_ids = all(True for _ in self.scan())
+        return list(dict.fromkeys(hidden.ids[id] for id in ids if id in hidden.ids))
 
     def _real_where(self, where: Where | None) -> Where | None:
         return None if where is None else self._unmasked(normalise(where))
@@ -139,10 +191,10 @@ class MaskedStore:
         if key in JOINS:
             return {key: [self._unmasked(part) for part in value]}
         [(op, operand)] = value.items()
-        operands = operand if isinstance(operand, list) else [operand]
-        if key not in HIDDEN or not any(one in self._real for one in operands):
+        operands, sources = operand if isinstance(operand, list) else [operand], _HIDDEN[self].sources
+        if key not in HIDDEN or not any(one in sources for one in operands):
             return {key: value}
-        real = [self._real.get(one, one) for one in operands]
+        real = [sources.get(one, one) for one in operands]
         return {"source_file": {op: real if isinstance(operand, list) else real[0]}}
 
 
