@@ -13,7 +13,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError, RagistryError, TechniqueError
 from ragistry.protocols import Technique
-from ragistry.techniques.built_in import is_built_in
+from ragistry.techniques.built_in import is_built_in, least_scores
 from ragistry.techniques.classes import retrieve_complaints
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.text.phrases import parse_query
@@ -30,6 +30,8 @@ INSTALLED = tuple(
     )
 )
 """Folders of this package, of Python and of installed packages."""
+CANDIDATES = 100
+"""Number of results from which those with high enough scores are taken, unless a search is for more."""
 
 
 class RegisteredTechnique:
@@ -56,12 +58,13 @@ class RegisteredTechnique:
     Attributes:
         stable_order: The results for a smaller ``top_k`` are the first of those for a larger one: what the attribute
             ``stable_order`` of the class says, else true for a technique of this package, if it builds only on such
-            ones.
+            ones. Never with ``min_score``, because more candidates can meet it.
     """
 
     __slots__ = (
         "_checks_arguments",
         "_checks_results",
+        "_least",
         "_phrases",
         "entry",
         "name",
@@ -86,9 +89,10 @@ class RegisteredTechnique:
         self.technique = technique
         self.sets_top_k = sets_top_k
         self._phrases = phrases
+        self._least = least_scores(technique)
         built_in = is_built_in(technique)
         own: bool = getattr(technique, "stable_order", built_in)
-        self.stable_order: bool = own and all(base.stable_order for base in over)
+        self.stable_order: bool = own and all(base.stable_order for base in over) and not self._least
         self._checks_arguments = not is_base and not built_in  # techniques of this package check them
         self._checks_results = not (is_base and built_in)
 
@@ -114,7 +118,7 @@ class RegisteredTechnique:
             try:
                 parsed = parse_query(query) if self._phrases is not None and isinstance(query, str) else None
                 if self._phrases is None or parsed is None:
-                    documents = self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+                    documents = self._retrieve(query, top_k, where)
                 else:
                     documents = self._phrases.run(self._retrieve, query, parsed, top_k, where)
             except Exception as error:
@@ -125,7 +129,7 @@ class RegisteredTechnique:
 
     def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank without reading texts, as a base; None if the technique cannot, or its results must be checked."""
-        rank = None if self._checks_results else getattr(self.technique, "rank", None)
+        rank = None if self._checks_results or self._least else getattr(self.technique, "rank", None)
         if rank is None:
             return None
         with stage(self.name) as this:
@@ -138,7 +142,19 @@ class RegisteredTechnique:
         return ranking
 
     def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
-        return self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+        if not self._least:
+            return self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+        wanted: int = self.technique.config.top_k if top_k is None else top_k  # type: ignore[attr-defined]
+        depth = max(wanted, CANDIDATES)
+        found = self._checked(self.technique.retrieve(query, top_k=depth, where=where), depth, where)
+        return [one for one in found if self._reaches_least(one)][:wanted]
+
+    def _reaches_least(self, document: Document) -> bool:
+        """Return whether a result has a high enough score of each stage; the best one counts, as of several queries."""
+        best: dict[str, float] = {}
+        for score in document.scores:
+            best[score.stage] = max(score.value, best.get(score.stage, -inf))
+        return all(best.get(stage, -inf) >= value for stage, value in self._least.items())
 
     def _checked(self, documents: Any, top_k: int | None, where: Where | None) -> list[Document]:
         if not self._checks_results:

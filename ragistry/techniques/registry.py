@@ -20,6 +20,7 @@ from ragistry.errors import (
 )
 from ragistry.plugins import modules_of
 from ragistry.protocols import Technique
+from ragistry.techniques.built_in import STAGES, TechniqueConfig
 from ragistry.techniques.checks import (
     AUTO,
     DEFAULT_TECHNIQUE,
@@ -49,7 +50,7 @@ from ragistry.techniques.classes import (
 )
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.techniques.registered import RegisteredTechnique, name_error, registered
-from ragistry.utils.wording import did_you_mean
+from ragistry.utils.wording import did_you_mean, listed
 
 
 class TechniqueRegistry:
@@ -333,6 +334,7 @@ class TechniqueRegistry:
             given = resources_for(user, wanted, own, self.resources, entry.models)
             with modules_of(self._folder):
                 config = configuration_of(cls, entry.config)
+                self._check_stages(entry, config)
                 try:
                     made = cls(config, **given)
                 except Exception as error:
@@ -351,6 +353,22 @@ class TechniqueRegistry:
             entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name,
             over=[*own.get("bases", ()), *([own["base"]] if "base" in own else ()), *references],
         )  # fmt: skip
+
+    def _check_stages(self, entry: Entry, config: Any) -> None:
+        """Raise `ConfigError` if ``min_score`` names a stage that neither technique nor bases have."""
+        named = config.min_score if isinstance(config, TechniqueConfig) else None
+        if not isinstance(named, dict):
+            return
+        uses = self._uses(entry)
+        if wrong := next((name for name in named if name not in uses), None):
+            raise ConfigError(
+                f"min_score: no stage {wrong!r}{did_you_mean(wrong, uses)}; {entry.name!r} has {listed(uses)}"
+            )
+
+    def _uses(self, entry: Entry) -> list[str]:
+        """List the techniques, of an entry and below it, that have scores of their own."""
+        below = [use for base in self.builds_on(entry.name) for use in self._uses(self.entry(base))]
+        return sorted({*below, *({entry.use} & STAGES.keys())})
 
 
 def _take_mistakes(problems: Problems) -> dict[str, list[str]]:

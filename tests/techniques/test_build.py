@@ -255,3 +255,38 @@ def test_collection_that_does_not_exist_is_reported(workspace):
     assert [stage.degraded for stage in stages if stage.degraded] == [
         "techniques names 'teas', which does not exist; did you mean 'tea'?"
     ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"use": "naive"},
+        {"use": "hybrid", "bases": ["naive", "bm25"]},
+        {"use": "mmr", "base": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"}},
+        {"use": "parent_document", "base": "naive"},
+        {"use": "sentence_window", "base": "naive"},
+        {"use": "distinct", "base": "hybrid"},
+    ],
+)
+def test_min_score_is_that_of_the_stage_it_names(entry, workspace):
+    query = "Restore a backup."
+    score = {}
+    for one in workspace.build({"use": "naive"}).retrieve(query, top_k=3):
+        score[one.metadata["source_file"]] = one.score
+    assert len(score) == 3
+    for least in sorted(score.values()):
+        reached = {name for name, value in score.items() if value >= least}
+        assert set(found(workspace.build({**entry, "min_score": {"naive": least}}), query, top_k=3)) == reached
+    best = {**entry, "min_score": {"naive": max(score.values())}}
+    assert found(workspace.build(best), query, top_k=1) == ["backup.txt"]
+    assert found(workspace.build({"use": "mmr", "base": best}), query, top_k=3) == ["backup.txt"], "as a base, too"
+
+
+def test_min_score_of_a_stage_that_a_technique_has_not_is_an_error(workspace):
+    for entry, name in (
+        ({"use": "hybrid", "bases": ["naive", "bm25"]}, "niave"),
+        ({"use": "bm25"}, "naive"),
+        ({"use": "mmr", "base": "naive"}, "mmr"),
+    ):
+        with refused(ConfigError, name):
+            workspace.build({**entry, "min_score": {name: 0.3}})
