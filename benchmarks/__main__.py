@@ -24,7 +24,7 @@ BENCHMARKS = (
     "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract",
     "page", "serve_load", "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators",
     "excerpts", "places", "shown", "support", "weak", "fusion", "graph", "multilingual", "chunking", "sparse",
-    "spellings", "phrases", "statistics", "ray_ingest", "engines", "peers", "mutations",
+    "spellings", "phrases", "statistics", "made", "verdicts", "ray_ingest", "engines", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0

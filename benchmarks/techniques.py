@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.quality import CACHE, DATA, LANGUAGES, read, shown
+from benchmarks.quality import CACHE, DATA, LANGUAGES, paired_p, read, shown
 from ragistry import open_workspace
 from ragistry.errors import ConfigError
 from ragistry.evaluation import Comparison, compare
-from ragistry.evaluation.figures import ALPHA, Pair
+from ragistry.evaluation.figures import ALPHA
 from ragistry.evaluation.statistics import holm
 from ragistry.techniques.classes import wanted_resources
 
@@ -59,8 +59,8 @@ WHEN = {
 """When to use a technique and when not, by its name in techniques.yaml."""
 
 
-Tested = dict[frozenset[str], tuple[Pair, float]]
-"""Two techniques → their difference on one set, and its p-value corrected over all of these pairs."""
+Tested = dict[tuple[str, str], tuple[float, float]]
+"""Two techniques → the difference of their means on one set, and its p-value corrected over all of these pairs."""
 
 
 def main() -> None:
@@ -115,18 +115,21 @@ def measured(name: str, techniques: list[str], cache: Path) -> Comparison:
 
 def tested(result: Comparison) -> Tested:
     """Every other technique against each baseline, and the baselines among each other."""
-    pairs = [pair for pair in result.main_pairs if {pair.a, pair.b} & set(BASELINES)]
-    corrected = holm([pair.p for pair in pairs])
-    return {frozenset((pair.a, pair.b)): (pair, p) for pair, p in zip(pairs, corrected, strict=True)}
+    rows = {name: list(one.per_query[MAIN].values()) for name, one in result.techniques.items() if one.same_as is None}
+    pairs = [(a, b) for b in BASELINES if b in rows for a in rows if a not in BASELINES[: BASELINES.index(b) + 1]]
+    corrected = holm([paired_p(rows[a], rows[b]) for a, b in pairs])
+    means = {name: result.techniques[name].measures[MAIN].mean for name in rows}
+    return {(a, b): (means[a] - means[b], p) for (a, b), p in zip(pairs, corrected, strict=True)}
 
 
 def lead(pairs: Tested, name: str, other: str) -> tuple[float, float] | None:
     """How far a technique is above another, and p; None where both are one, or rank alike."""
-    found = pairs.get(frozenset((name, other)))
-    if found is None:
-        return None
-    pair, p = found
-    return (pair.difference if pair.a == name else -pair.difference), p
+    if (name, other) in pairs:
+        return pairs[name, other]
+    if (other, name) in pairs:
+        difference, p = pairs[other, name]
+        return -difference, p
+    return None
 
 
 def evidence(results: Mapping[str, Comparison], names: list[str], left_out: Mapping[str, str]) -> str:

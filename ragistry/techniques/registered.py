@@ -130,15 +130,15 @@ class RegisteredTechnique:
     def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank without reading texts, as a base; None if the technique cannot, or its results must be checked."""
         rank = None if self._checks_results or self._least else getattr(self.technique, "rank", None)
-        if rank is None:
+        if rank is None or not hasattr(getattr(self.technique, "store", None), "rank"):
             return None
         with stage(self.name) as this:
             try:
-                ranking: Ranking | None = rank(query, top_k, where)
+                ranking: Ranking = rank(query, top_k, where)
             except Exception as error:
                 name_error(error, self.name)
                 raise
-            this.documents_out = 0 if ranking is None else len(ranking.scores)
+            this.documents_out = len(ranking.scores)
         return ranking
 
     def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:

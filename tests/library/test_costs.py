@@ -44,7 +44,7 @@ def _counting(function: Any, name: str, found: Counter[str]) -> Any:
     return counting
 
 
-@pytest.mark.parametrize(("technique", "read"), [("naive", 2), ("bm25", 1), ("hybrid", 3)])
+@pytest.mark.parametrize(("technique", "read"), [("naive", 1), ("bm25", 1), ("hybrid", 3)])
 def test_search(workspace: Workspace, calls: Counter[str], technique: str, read: int) -> None:
     assert workspace.search("frost", technique=technique, collection="notes").documents
     embed = {"embed": 1} if technique != "bm25" else {}

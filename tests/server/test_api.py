@@ -33,7 +33,7 @@ STAGE = {
 }  # fmt: skip
 SOURCE = {
     "collection", "source_file", "chunk_count", "ingested_at", "source", "source_path", "source_hash", "lost",
-    "metadata", "set_keys",
+    "metadata", "set_keys", "waiting",
 }  # fmt: skip
 RESULT = {"query", "documents", "total_results", "search_time_ms", "weak", "trace"}
 ANSWER = {"query", "status", "answer", "reason", "sentences", "documents", "weak", "degraded"}
