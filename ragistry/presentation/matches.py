@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ragistry.text.analysis import (
@@ -12,10 +12,10 @@ from ragistry.text.analysis import (
     SYMBOL,
     UNSPACED_RUN,
     analyse,
-    forms,
     query_forms,
     query_pairs,
     query_terms,
+    word_terms,
 )
 
 QUESTION_WORDS = (
@@ -34,12 +34,14 @@ def _question_terms() -> frozenset[str]:
     return frozenset(analyse(QUESTION_WORDS))
 
 
+@lru_cache(maxsize=64)  # asked for each document of a result
 def marked_terms(query: str, language: str) -> frozenset[str]:
     """Return the terms of a query to mark, without question words unless it has no others."""
     terms = frozenset().union(*(find(query, language) for find in (query_terms, query_forms, query_pairs)))
     return (terms - _question_terms() if language == "english" else terms) or terms
 
 
+@lru_cache(maxsize=64)
 def named_terms(query: str, language: str) -> frozenset[str]:
     """Return the terms of names and numbers in a query: words with a digit, or with a capital after the first word."""
     words = query.split()
@@ -62,13 +64,13 @@ def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
 
 
 def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match]:
+    terms_of = word_terms(language)
     for word in _WORD.finditer(text):
-        run = UNSPACED_RUN.search(word[0])
-        if run is None:
-            if found := wanted.intersection(analyse(word[0], language) + forms(word[0], language)):
-                yield Match(word.start(), word.end(), found)
-        else:
-            yield from _in_unspaced(word[0], word.start(), wanted)
+        written = word[0]
+        if not written.isascii() and UNSPACED_RUN.search(written):
+            yield from _in_unspaced(written, word.start(), wanted)
+        elif found := wanted.intersection(terms_of[written]):
+            yield Match(word.start(), word.end(), found)
 
 
 def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:

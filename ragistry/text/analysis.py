@@ -157,6 +157,16 @@ def forms(text: str, language: str = "english") -> list[str]:
     return list(chain.from_iterable(chain(words, map(spaced_spellings, SPACED.finditer(text)))))
 
 
+def word_terms(language: str = "english") -> Mapping[str, tuple[str, ...]]:
+    """Return a table of the terms and forms of every word, each analysed once. A word contains no white space."""
+    return _word_terms(canonical_language(language))
+
+
+@cache
+def _word_terms(language: str) -> _TermsAndForms:
+    return _TermsAndForms(language)
+
+
 def _with_dotless_i(word: re.Match[str]) -> str:
     """Lower a Turkish I to one without dot, except in ASCII capitals, which are mostly abbreviations: ``API``."""
     return word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131")
@@ -393,6 +403,17 @@ class _Former(_Terms):
         quantity = QUANTITY.fullmatch(pieces[0]) if len(pieces) == 1 else None
         known, digit = self._analyser[token], quantity and quantity[1]
         return dict.fromkeys(form for form in found if (len(form) > 1 or form == digit) and form not in known)
+
+
+class _TermsAndForms(_Terms):
+    """The terms and forms of a word."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def new_terms(self, token: str) -> Iterable[str]:
+        return (*analyse(token, self._language), *forms(token, self._language))
 
 
 class _Divider(_Terms):
