@@ -4,6 +4,9 @@ An open loop: each search is due at a fixed moment, whether earlier ones were an
 from that moment. Queries rotate, so that few are answered from a cache. For each rate, new files are uploaded as fast
 as jobs take them in. The server breaks at the first rate with an error, or with a p95 above a second.
 
+Before that, `CLIENTS` clients search without a pause, and one call of `search_many` has about as many queries; printed
+are the searches a second of both, and their ratio.
+
 usage: python -m benchmarks.serve_load [--quick] [--seconds N] [--files N] [--rates N …]
 """
 
@@ -26,7 +29,8 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
-from ragistry import open_workspace
+from ragistry import Workspace, open_workspace
+from ragistry.utils.limits import QUERIES
 
 RATES, QUICK_RATES = (2, 5, 10, 20, 40, 60, 80, 120), (5, 20, 60)
 SECONDS, QUICK_SECONDS = 60.0, 12.0
@@ -34,6 +38,7 @@ FILES, QUICK_FILES = 1_000, 200
 FILES_AT_ONCE = 100
 HELD = 2_000
 """Chunks in the library before the first search."""
+CLIENTS, CAPACITY_SECONDS = 16, 5.0
 SLOW = 1.0
 """Seconds: a p95 above this is called broken."""
 VOCABULARY = Path(__file__).resolve().parents[1] / "ragistry" / "models" / "data" / "vocab.txt"
@@ -80,6 +85,14 @@ class Texts:
 
     def text(self, words: int) -> str:
         return " ".join(self.random.choices(self.words, k=words))
+
+
+def fill(workspace: Workspace, texts: Texts) -> None:
+    """Ingest `HELD` chunks of random words."""
+    workspace.library.create_collection("load", "Files of the load test")
+    for number in range(HELD // 100):
+        text = "\n\n".join(texts.text(60) for _ in range(100))
+        workspace.library.ingest_text(text, f"held{number}", "load")
 
 
 @contextmanager
@@ -140,6 +153,38 @@ async def measured(url: str, texts: Texts, rate: float, seconds: float, files: i
     return outcome
 
 
+async def searched_without_pause(url: str, texts: Texts, technique: str | None) -> tuple[float, int]:
+    """Searches a second of clients that send the next query when the last one is answered, and errors."""
+    statuses: Counter[int] = Counter()
+    began = time.monotonic()
+
+    async def ask() -> None:
+        async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+            while time.monotonic() - began < CAPACITY_SECONDS:
+                answer = await client.post("/v1/search", json={"query": texts.text(6), "technique": technique})
+                statuses[answer.status_code] += 1
+
+    await asyncio.gather(*(ask() for _ in range(CLIENTS)))
+    return statuses[200] / (time.monotonic() - began), statuses.total() - statuses[200]
+
+
+def print_capacity(url: str, texts: Texts) -> None:
+    """Print searches a second of many clients, and of one call of `search_many` for as many queries."""
+    for technique in (None, "naive", "bm25"):
+        rate, errors = asyncio.run(searched_without_pause(url, texts, technique))
+        queries = [texts.text(6) for _ in range(min(QUERIES, max(1, round(rate * CAPACITY_SECONDS))))]
+        began = time.monotonic()
+        body = {"queries": queries, "technique": technique}
+        httpx.post(f"{url}/v1/search/many", json=body, timeout=120).raise_for_status()
+        together = len(queries) / (time.monotonic() - began)
+        name = technique or "the default technique"
+        print(
+            f"{CLIENTS} clients, {name}: {rate:.0f} searches/s, {errors} errors; search_many: {together:.0f}/s, "
+            f"{together / max(rate, 1):.2f} times as many",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few rates, a short time, few files")
@@ -155,15 +200,13 @@ def main() -> None:
         f"load of the machine when it began: {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores; {HELD:,} chunks held\n"
     )
     columns = ("searches/s", "errors", "p50 ms", "p95 ms", "sent late, p95 ms", "files taken in", "all done after s")
-    print(f"| {' | '.join(columns)} |\n|{'--:|' * len(columns)}")
     broken = None
     with TemporaryDirectory() as name:
         with open_workspace(name) as workspace:
-            workspace.library.create_collection("load", "Files of the load test")
-            for number in range(HELD // 100):
-                text = "\n\n".join(texts.text(60) for _ in range(100))
-                workspace.library.ingest_text(text, f"held{number}", "load")
+            fill(workspace, texts)
         with server(Path(name), options.concurrency) as url:
+            print_capacity(url, texts)
+            print(f"\n| {' | '.join(columns)} |\n|{'--:|' * len(columns)}")
             for rate in options.rates or (QUICK_RATES if options.quick else RATES):
                 outcome = asyncio.run(measured(url, texts, rate, seconds, files))
                 said = f"{outcome.errors} {dict(outcome.statuses) if outcome.errors else ''}".strip()

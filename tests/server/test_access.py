@@ -51,6 +51,9 @@ def guarded(workspace: Workspace, secrets: Secrets) -> Iterator[TestClient]:
 
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/search"): {"json": {"query": "rain", "collection": "weather"}},
+    ("POST", "/v1/search/many"): {"json": {"queries": ["rain", "snow"], "collection": "weather"}},
+    ("POST", "/v1/answer"): {"json": {"query": "rain", "collection": "weather"}},
+    ("POST", "/v1/answer/stream"): {"json": {"query": "rain", "collection": "weather"}},
     ("POST", "/v1/route"): {"json": {"query": "rain"}},
     ("POST", "/v1/collections"): {"json": {"name": "weather"}},
     ("PATCH", "/v1/collections/{collection}"): {"json": {"description": "x"}},
@@ -136,6 +139,32 @@ def test_limited_token_gets_the_answer_of_a_missing_collection(guarded: TestClie
     assert guarded.get("/v1/collections/weather", headers=bearer(secrets.admin)).json()["chunk_count"] == 1
 
 
+class Writer:
+    """A generator that tells its prompt."""
+
+    def generate(self, prompt: str, *, schema: Any = None) -> str:
+        return prompt
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        yield from prompt.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("secret", ["tea", "reader", "writer"])
+def test_streamed_answer_uses_the_collections_of_the_token(
+    workspace: Workspace, guarded: TestClient, secrets: Secrets, secret: str
+) -> None:
+    workspace.library.generator = Writer
+    asked = {"query": "a cold front brings rain", "top_k": 10}
+    answer = guarded.post("/v1/answer/stream", json=asked, headers=bearer(getattr(secrets, secret)))
+    if secret == "writer":
+        assert (answer.status_code, answer.json()["error"]["type"]) == (403, "AccessDeniedError")
+        return
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert [line for line in answer.text.splitlines() if line.startswith("event:")][-1] == "event: answer"
+    assert ("clear skies" in answer.text) is (secret == "reader")
+    assert "eighty degrees" in answer.text
+
+
 CONDITIONS: list[Any] = [
     None,
     {"collection": "weather"},
@@ -148,6 +177,13 @@ CONDITIONS: list[Any] = [
 
 def test_condition_stays_within_the_collections_of_the_token(guarded: TestClient, secrets: Secrets) -> None:
     headers = bearer(secrets.tea)
+    for where in CONDITIONS:
+        asked_together = {"queries": ["a cold front brings rain", "green tea"], "where": where, "top_k": 10}
+        many = guarded.post("/v1/search/many", json=asked_together, headers=headers)
+        assert [one["query"] for one in many.json()["results"]] == asked_together["queries"]
+        found = [document for one in many.json()["results"] for document in one["documents"]]
+        assert {one["metadata"]["collection"] for one in found} <= {"tea"}
+        assert "cold front brings rain and" not in many.text
     for where, technique in product(CONDITIONS, ["naive", "bm25", "hybrid", "routed", "mmr"]):
         asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
         answer = guarded.post("/v1/search", json=asked, headers=headers)
