@@ -15,6 +15,7 @@ from typing import Any
 
 from ragistry.chunking.breadcrumb import KEY as BREADCRUMB
 from ragistry.chunking.breadcrumb import SENTENCE_AFTER, SENTENCE_BEFORE, TABLE_HEADER, breadcrumb
+from ragistry.chunking.joined import LINE_FEEDS
 from ragistry.chunking.lead_ins import with_lead_ins
 from ragistry.chunking.places import KEYS, PLACES, Place, places_metadata
 from ragistry.chunking.spans import Region, Span, check_sizes, cut_region
@@ -86,13 +87,14 @@ def chunk_extracted(
         headings: Add ``breadcrumb`` to the metadata, which stores search with the text (`chunking.breadcrumb`).
 
     Metadata: the source's own, ``source``, ``chunk_index`` (0, 1, …), ``start`` and ``end`` (``text[start:end]`` is
-    the chunk); PDF and slides: ``page`` (1, 2, …; no chunk has text of two), and ``page_label`` if another number is
-    printed on it; spreadsheets: ``sheet``; attachments of mails: ``part``; Markdown: ``has_code``, and below a heading
-    ``heading_context`` ("Install > Requirements") and ``section`` ("Requirements"). ``headings``: also
-    ``breadcrumb``, which stores search with the text (`chunking.breadcrumb`). Chunks that continue a table have its
-    header row as ``table_header``, which is searched in the same way, and chunks at the end of a page that cuts a
-    sentence ``sentence_before`` or ``sentence_after``. Text, Markdown, reStructuredText and code: ``line``, the
-    number of the first line in the file. A chunk with several short sections has ``places`` (`chunking.places`).
+    the chunk), ``line_feeds`` (their number before ``start``); PDF and slides: ``page`` (1, 2, …; no chunk has text
+    of two), and ``page_label`` if another number is printed on it; spreadsheets: ``sheet``; attachments of mails:
+    ``part``; Markdown: ``has_code``, and below a heading ``heading_context`` ("Install > Requirements") and
+    ``section`` ("Requirements"). ``headings``: also ``breadcrumb``, which stores search with the text
+    (`chunking.breadcrumb`). Chunks that continue a table have its header row as ``table_header``, which is searched
+    in the same way, and chunks at the end of a page that cuts a sentence ``sentence_before`` or ``sentence_after``.
+    Text, Markdown, reStructuredText and code: ``line``, the number of the first line in the file. A chunk with
+    several short sections has ``places`` (`chunking.places`).
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
@@ -126,8 +128,11 @@ def chunk_extracted(
         chunks = _fitted(text, cuts, overlap / max_chunk_size, chunk_at, room)
     else:
         chunks = [chunk_at(span) for _, span in cuts]
+    feeds = reached = 0
     for index, chunk in enumerate(chunks):
-        chunk.metadata["chunk_index"] = index
+        feeds += text.count("\n", reached, chunk.metadata["start"])
+        reached = chunk.metadata["start"]
+        chunk.metadata.update({"chunk_index": index, LINE_FEEDS: feeds})
     return chunks
 
 

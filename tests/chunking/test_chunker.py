@@ -46,8 +46,13 @@ def test_a_text_file_is_cut_at_its_paragraphs(tmp_path: Path) -> None:
     path.write_text("The first paragraph. It goes on.\n\nThe second paragraph.\n", encoding="utf-8")
     source = {"source": str(path)}
     assert chunk_document(path, 40) == [
-        Chunk("The first paragraph. It goes on.", {**source, "chunk_index": 0, "start": 0, "end": 32, "line": 1}),
-        Chunk("The second paragraph.", {**source, "chunk_index": 1, "start": 34, "end": 55, "line": 3}),
+        Chunk(
+            "The first paragraph. It goes on.",
+            {**source, "chunk_index": 0, "start": 0, "end": 32, "line": 1, "line_feeds": 0},
+        ),
+        Chunk(
+            "The second paragraph.", {**source, "chunk_index": 1, "start": 34, "end": 55, "line": 3, "line_feeds": 2}
+        ),
     ]
     assert chunk_document(str(path), 100) == chunk_document(path, 100, 20)
 
@@ -92,7 +97,11 @@ def test_markdown_keeps_headings_code_and_front_matter(tmp_path: Path) -> None:
         "## Steps",
     ]
     places = [
-        {key: value for key, value in metadata.items() if key not in ("chunk_index", "start", "end", "places")}
+        {
+            key: value
+            for key, value in metadata.items()
+            if key not in ("chunk_index", "start", "end", "line_feeds", "places")
+        }
         for _, metadata in chunks
     ]
     assert places == [
@@ -131,7 +140,9 @@ def test_neighbours_share_the_overlap(tmp_path: Path) -> None:
 def test_every_chunk_has_metadata_of_its_own_and_no_none() -> None:
     first, second = chunk_extracted(Extracted("One.\n\nTwo.", "a.txt", metadata={"title": None, "author": "x"}), 5)
     first.metadata["seen"] = True
-    assert second.metadata == {"author": "x", "source": "a.txt", "chunk_index": 1, "start": 6, "end": 10}
+    assert second.metadata == {
+        "author": "x", "source": "a.txt", "chunk_index": 1, "start": 6, "end": 10, "line_feeds": 2
+    }  # fmt: skip
 
 
 def test_lines_are_the_units_of_code_and_tables() -> None:

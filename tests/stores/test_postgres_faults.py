@@ -155,6 +155,14 @@ def test_tables_of_another_version_or_none_are_refused_with_the_remedy(
             call()
 
 
+def test_tables_of_the_earlier_version_are_migrated_once(
+    stored: PostgresStore, postgres: PostgresServer, another: Opener
+) -> None:
+    put(stored, A)
+    postgres.execute(f'UPDATE "{stored._primary.schema}".head SET format = 1')
+    assert another().count() == another().count() == stored.count() == 3
+
+
 def test_statement_that_takes_too_long_is_ended(stored: PostgresStore, another: Opener) -> None:
     put(stored, A)
     store = another(timeout=0.2)

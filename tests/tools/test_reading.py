@@ -97,6 +97,23 @@ def test_lines_are_those_of_the_extracted_text(shelf: Workspace) -> None:
             assert shown.place["line"] == at + 3, "the file has three lines of front matter before"
 
 
+def test_lines_after_blanks_between_chunks_have_their_numbers(workspace: Workspace) -> None:
+    """Blanks and line feeds between two chunks, which no chunk contains, are counted as the ingest saw them."""
+    library = workspace.library
+    library.create_collection("notes")
+    text = "\n\n".join(f"Valve {number} holds." + " " * (number % 4) + "\n" * (number % 3) for number in range(60))
+    library.ingest_text(text, "valves", "notes")
+    chunks = sorted(library.store.scan({"source_file": "valves"}), key=lambda one: one.metadata["start"])
+    assert len(chunks) > 1
+    assert [one.metadata["line_feeds"] for one in chunks] == [
+        text.count("\n", 0, one.metadata["start"]) for one in chunks
+    ]
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            [shown] = read(Reach(library), ReadRequest("valves", line=number, lines=1)).lines
+            assert shown.text.strip() == line.strip()
+
+
 @pytest.mark.parametrize(
     "pattern", ["harbour", "e", "1", "Cafe\u0301", "Café", "港", "nav", "नाव", "배가 항구에", "text 7.", "step"]
 )
@@ -141,6 +158,7 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = workspace.library
+    library.create_collection("notes")
     library.create_collection("notes")
     for name in ("a.txt", "b.txt", "c.txt"):
         library.ingest_text("\n".join(f"boat {number}" for number in range(2_000)), name, "notes")

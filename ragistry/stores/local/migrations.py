@@ -15,7 +15,7 @@ from ragistry.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FORMAT = 11
+FORMAT = 12
 
 
 def _add_waiting(connection: sqlite3.Connection) -> None:
@@ -23,7 +23,11 @@ def _add_waiting(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE waiting (key INTEGER PRIMARY KEY, refused INTEGER NOT NULL)")
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting}
+def _add_line_feeds(connection: sqlite3.Connection) -> None:
+    """Chunks have ``line_feeds`` in their metadata; readers expect that earlier ones have none."""
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting, 11: _add_line_feeds}
 """From each format that can be migrated, the step to the next one. It runs within the transaction."""
 
 

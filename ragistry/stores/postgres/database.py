@@ -18,8 +18,8 @@ from psycopg.pq import TransactionStatus
 from ragistry.errors import ConfigError, StoreConnectionError, StoreError
 from ragistry.stores.postgres.errors import is_conflict, is_lost, translated, translation
 
-FORMAT = 1
-STEPS: Mapping[int, str] = {}
+FORMAT = 2
+STEPS: Mapping[int, str] = {1: "SELECT"}  # chunks have ``line_feeds`` in their metadata; earlier ones have none
 """From each format that can be migrated, the statements that lead to the next one. All steps are one transaction."""
 CONNECT_SECONDS = 5
 ATTEMPTS = 4
