@@ -317,6 +317,8 @@ class Workspace(WorkspaceMethods):
         return registry.get(registry.default if name is None else name)
 
     def _make_library(self) -> DocumentService:
+        from ragistry.library.asked import FILE as QUESTIONS
+        from ragistry.library.asked import QuestionLog
         from ragistry.library.token_vectors import TokenVectorKeeper
 
         collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
@@ -327,6 +329,7 @@ class Workspace(WorkspaceMethods):
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
             generator=self._default_generator,
+            questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
         )  # fmt: skip
 
     def _token_models(self) -> list[TokenEmbedder]:

@@ -37,12 +37,14 @@ def ask(
     A generator in config/models.yaml writes the answer. Without one, the search results are printed. Exit code 4 if
     the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
+    from ragistry.library.asked import log_question
     from ragistry.pipelines.answer import Answer
     from ragistry.presentation.plain import as_mapping
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
         library = opened.library
+        log_question(library, request.query, "shell")
         if library.generator() is None:
             result = library.run_search(request)
             if as_json:

@@ -40,11 +40,13 @@ def search(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search the library and print the results: title, place, and the best lines of each passage."""
+    from ragistry.library.asked import log_question
     from ragistry.workspace import open_workspace
 
     refuse_together(context, "as_json", "full", "scores", "trace", "number")  # JSON contains all of them
     refuse_together(context, "number", "full")
     with open_workspace(workspace, existing=True) as opened:
+        log_question(opened.library, request.query, "shell")
         result = opened.run_search(request)
         if as_json:
             from ragistry.presentation.plain import as_mapping

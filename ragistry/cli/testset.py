@@ -17,8 +17,11 @@ from ragistry.utils.wording import numbered
 if TYPE_CHECKING:
     from ragistry.evaluation.data.library import LibrarySource
     from ragistry.evaluation.data.testsets import Candidate, Kind
+    from ragistry.library.asked import QuestionLog
     from ragistry.ollama.generator import OllamaGenerator
 
+ASKED = "asked"
+"""Value of --from, and kind, of the questions that people asked."""
 app = typer.Typer(invoke_without_command=True)
 
 KindOption = Annotated[
@@ -50,7 +53,11 @@ def make(
     ],
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A folder of documents, instead of the workspace's library.", parser=given_path),
+        typer.Option(
+            "--from",
+            help="A folder of documents, instead of the workspace's library; or `asked`: the questions of people.",
+            parser=given_path,
+        ),
     ] = None,
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
     kind: KindOption = None,
@@ -58,6 +65,9 @@ def make(
     per_document: Annotated[
         int, typer.Option("--per-document", min=1, help="Maximum number of queries per document.")
     ] = 1,
+    limited_tokens: Annotated[
+        bool, typer.Option("--limited-tokens", help="With --from asked: also questions of limited tokens.")
+    ] = False,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of queries.")] = 0,
     workspace: WorkspaceOption = Path(),
@@ -66,13 +76,19 @@ def make(
 ) -> None:
     """Make queries with one relevant source each: its description, else a sentence from its middle.
 
+    `--from asked` lists the questions that people asked, with the sources that a search finds for each as candidates.
+    Move those that answer a question to its `sources`, then use `ragistry compare --queries FOLDER/queries.jsonl`.
+
     The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
     """
     from ragistry.evaluation.data.files import write_beir
     from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 
-    kinds = _kinds(kind, model)
     _check_target(out)
+    if source == Path(ASKED):
+        _propose_asked(out, workspace, limit, with_limited=limited_tokens)
+        return
+    kinds = _kinds(kind, model)
     sources = _sources(source, collection, workspace)
     left_out: Counter[str] = Counter()
     candidates: list[Candidate] = list(known_items(sources, kinds, per_document=per_document, seed=seed))
@@ -96,6 +112,18 @@ def make(
     console().print(f"{out}: {queries} ({shares}) from {documents}, marked as synthetic")
     for reason, count in made.left_out.items():
         error_line(f"{numbered(count, '[candidate was|candidates were]')} not used: {reason}", label="note")
+
+
+@app.command()
+def forget(
+    workspace: WorkspaceOption = Path(),
+    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
+) -> None:
+    """Delete the questions that `log_questions: true` in documents.yaml kept."""
+    from ragistry.config.resolve import resolve
+
+    count = _question_log(workspace, resolve(workspace, {}).settings.data_dir).forget()
+    console().print(f"{numbered(count, '[question|questions]')} deleted")
 
 
 @app.command()
@@ -132,6 +160,37 @@ def check(
         )
     if found:
         raise typer.Exit(1)
+
+
+def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
+    from ragistry.library.asked import FILE, QuestionLog
+
+    return QuestionLog(workspace / data_dir / FILE)
+
+
+def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool) -> None:
+    """Write the questions that were asked, newest first, with the sources of a search as candidates."""
+    import json
+
+    from ragistry.errors import DatasetError
+    from ragistry.evaluation.data.library import source_id
+    from ragistry.workspace import open_workspace
+
+    with open_workspace(workspace, existing=True) as opened:
+        asked = _question_log(opened.root, opened.settings.data_dir).read()
+        texts = dict.fromkeys(one.text for one in reversed(asked) if with_limited or not one.limited)
+        if not texts:
+            raise DatasetError("no question was kept; set log_questions: true in documents.yaml, and ask some")
+        rows = []
+        for number, text in enumerate(list(texts)[:limit], 1):
+            found = opened.library.search(text).documents
+            candidates = list(dict.fromkeys(source_id(one.metadata) for one in found))
+            rows.append({"_id": f"q{number}", "text": text, "kind": ASKED, "sources": [], "candidates": candidates})
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "queries.jsonl"
+    path.touch(0o600)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    console().print(f"{path}: {numbered(len(rows), '[question|questions]')}; move the right candidates to sources")
 
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:

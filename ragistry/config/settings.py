@@ -176,6 +176,9 @@ class Settings(Strict):
     keep_token_vectors: bool = _document(
         False, "compute the token vectors of the reranker maxsim at ingest and keep them: 0.4 KB per token"
     )
+    log_questions: bool = _document(
+        False, "keep each question, its time and its door in questions.jsonl beside the store, for test sets"
+    )
     pdf_engine: Literal["pypdfium2", "pypdf"] = _document("pypdfium2", "pypdfium2 or pypdf")
     ocr: Literal["auto", "never"] = _document(
         "auto", "auto: read scanned pages of PDFs with tesseract if it is installed; never: do not"

@@ -53,6 +53,7 @@ from ragistry.utils.where import Condition, both, normalise
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
+    from ragistry.library.asked import QuestionLog
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.pipelines.answer import AnswerStream
@@ -70,6 +71,7 @@ class DocumentService(IngestMethods, SearchMethods):
         n_results: Default number of results.
         after_write: Called after chunks were added or deleted.
         generator: Returns the generator for answers, or None if none is configured.
+        questions: Keeps the questions that people ask; None to keep none.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class DocumentService(IngestMethods, SearchMethods):
         *,
         after_write: Callable[[], object] = lambda: None,
         generator: Callable[[], Generator | None] = lambda: None,
+        questions: QuestionLog | None = None,
     ) -> None:
         self.collections = collections
         self.store = store
@@ -93,6 +96,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._kinds = ValueKinds(store)
         self._after_write = after_write
         self.generator = generator
+        self.questions = questions
         self.scope = Scope(collections, store)
 
     def _wrote(self, *collections: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp import types
 
+from ragistry.library.asked import log_question
 from ragistry.mcp.resources import FetchedPassage, fetch, title_of, url_of
 from ragistry.presentation import excerpt_line, excerpt_of
 from ragistry.tools import toolbox
@@ -124,6 +125,8 @@ def call(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> ty
     Raises:
         KeyError: The tool does not exist.
     """
+    if name in (tool.name, "search") and isinstance(query := arguments.get("query"), str):
+        log_question(tool.library, query, "mcp", limited=tool.reach.limited)
     if name == tool.name:
         answer = tool.answer(arguments)
         quoted = [QuotedPassage(one.id, title_of(one), one.content) for one in answer.documents]

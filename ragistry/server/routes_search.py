@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from ragistry.http.errors import HIDDEN, detail_of
+from ragistry.library.asked import log_question
 from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import as_mapping, describe_techniques
 from ragistry.server.route import caller_of, needs, new_router, served_by
@@ -105,6 +106,8 @@ def _allowed(request: Request, body: SearchBody | ManySearches) -> SearchRequest
     library, caller = served_by(request).workspace.library, caller_of(request)
     if body.collection is not None:
         caller.check_collection(library, body.collection)
+    for text in body.queries if isinstance(body, ManySearches) else [body.query]:
+        log_question(library, text, "server", limited=caller.limited)
     options = {name: value for name, value in body if name != "queries"}
     return replace(SearchRequest(**{"query": ""} | options), where=caller.where(library, body.where))
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
+from ragistry.library.asked import log_question
 from ragistry.server.jobs import SavedJob
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import SearchRequest, Where
@@ -179,6 +180,7 @@ class SearchError(NamedTuple):
 def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResults], list[SearchError]]:
     """Search with each technique. Return the results, and the errors of those that fail."""
     workspace, found, errors = state.workspace, [], []
+    log_question(workspace.library, question.query, "page")
     for technique in question.techniques():
         try:
             if reason := workspace.registry.unusable(technique):

@@ -292,3 +292,18 @@ def test_serve_only_selected_collections(served: Workspace) -> None:
         check_message(await text_of(client, "search_library", query="x", collection="weather"), "'weather'")
 
     in_memory(SearchLibraryTool(served.library, allowed=["tea"]), talk)
+
+
+def test_question_of_a_model_is_kept_once(tmp_path: Path) -> None:
+    with open_workspace(tmp_path, log_questions=True) as workspace:
+        workspace.library.create_collection("open", "Boats")
+        workspace.library.ingest_text("A boat may dive.", "boats.txt", "open")
+        for allowed in (None, ["open"]):
+            logged = SearchLibraryTool(workspace.library, allowed=allowed, technique="bm25")
+            asked(logged, logged.name, {"query": "dive"})
+            asked(logged, "search", {"query": "boat"})
+            asked(logged, "search", {"query": 5})
+        log = workspace.library.questions
+        assert log is not None
+        found = [(one.text, one.door, one.limited) for one in log.read()]
+    assert found == [(text, "mcp", limited) for limited in (False, True) for text in ("dive", "boat")]

@@ -341,3 +341,19 @@ def test_invalid_tokens_file_is_reported_with_lines(tmp_path: Path) -> None:
     )
     with refused(InvalidConfigError, "tokens.yaml:2", "tokens.yaml:3"):
         Tokens(tmp_path).entries()
+
+
+def test_questions_of_limited_tokens_are_marked(filled_copy: Path) -> None:
+    tokens = Tokens(filled_copy)
+    headers = [bearer(tokens.add("reader", ["read"])), bearer(tokens.add("tea", ["read"], ["tea"]))]
+    with open_workspace(filled_copy, log_questions=True) as workspace, serving(workspace) as client:
+        for header in headers:
+            assert client.post("/v1/search", json={"query": "green"}, headers=header).status_code == 200
+            many = {"queries": ["one", "two"]}
+            assert client.post("/v1/search/many", json=many, headers=header).status_code == 200
+        refused_one = {"query": "rain", "collection": "weather"}
+        assert client.post("/v1/search", json=refused_one, headers=headers[1]).status_code == 404
+        log = workspace.library.questions
+        assert log is not None
+        asked = [(one.text, one.door, one.limited) for one in log.read()]
+    assert asked == [(text, "server", limited) for limited in (False, True) for text in ("green", "one", "two")]

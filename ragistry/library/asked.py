@@ -1,0 +1,113 @@
+"""Keep the questions that people ask, so that they can become a test set. Off unless ``log_questions`` is true."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ragistry.errors import DatasetError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+FILE = "questions.jsonl"
+"""File of the questions, in the data folder of a workspace."""
+MOST = 10_000
+"""Maximum number of questions; the oldest are deleted first."""
+ROOM = 500
+"""Number of questions that are deleted at once, so that few writes rewrite the file."""
+Door = Literal["page", "server", "mcp", "shell"]
+_KEY = re.compile(
+    r"(?i:-----BEGIN)|\beyJ[\w-]{10,}\.|\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|hf|AKIA|ASIA|AIza)[-_]?[\w-]{12,}"
+    r"|(?i:\b(?:password|passwd|pwd|secret|token|api[ _-]?key|bearer|authorization)\b['\"]?\s*(?:[:=]|is\b|\s)\s*['\"]?"
+    r"(?=\S*\d)\S{6,})"
+    r"|\b(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{24,}"
+    r"|\b(?=[a-f]*\d)[0-9a-f]{32,}\b|://[^\s/:@]+:[^\s/@]+@"
+)
+"""What looks like a key or a password."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question, when and where it was asked, and whether its token was limited to some collections."""
+
+    text: str
+    time: str
+    door: str
+    limited: bool = False
+
+
+class QuestionLog:
+    """The questions that were asked in a workspace; never their results or answers.
+
+    Args:
+        path: The file, which only its owner can read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = (-1, 0)  # size of the file, and number of lines at that size
+
+    def add(self, text: str, door: Door, *, limited: bool = False) -> None:
+        """Keep a question, unless it seems to contain a key. A file that cannot be written is only a warning."""
+        if not text.strip() or _KEY.search(text):
+            return
+        asked = AskedQuestion(text, datetime.now(UTC).isoformat(timespec="seconds"), door, limited)
+        try:
+            with self._lock():
+                self._append(json.dumps(asdict(asked), ensure_ascii=False) + "\n")
+        except OSError as error:
+            log.warning("the question was not kept: %s", error)
+
+    def read(self) -> list[AskedQuestion]:
+        """Return the questions, oldest first. Raises `DatasetError` if the file has other content."""
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+            return [AskedQuestion(**json.loads(line)) for line in lines]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise DatasetError(
+                f"{str(self.path)!r} is not a file of questions ({error}); delete it with: ragistry testset forget"
+            ) from error
+
+    def forget(self) -> int:
+        """Delete the questions, and return how many there were."""
+        if not self.path.exists():
+            return 0
+        with self._lock():
+            count = len(self.path.read_bytes().splitlines())
+            self.path.unlink()
+        return count
+
+    def _lock(self) -> FileLock:
+        from filelock import FileLock  # a search without a log does not need it
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(f"{self.path}.lock")
+
+    def _append(self, line: str) -> None:
+        size, count = self._known
+        if (now := self.path.stat().st_size if self.path.exists() else 0) != size:
+            count = len(self.path.read_bytes().splitlines()) if now else 0
+        if count >= MOST:
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)[ROOM - MOST :]
+            self.path.unlink()
+            count, line = len(lines), "".join([*lines, line])
+        self.path.touch(0o600)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line)
+        self._known = (self.path.stat().st_size, count + 1)
+
+
+def log_question(library: object, text: str, door: Door, *, limited: bool = False) -> None:
+    """Keep a question if the library, which may be that of a server, has a `QuestionLog`."""
+    questions: QuestionLog | None = getattr(library, "questions", None)
+    if questions is not None:
+        questions.add(text, door, limited=limited)
