@@ -24,7 +24,7 @@ QUESTION_WORDS = (
 )
 """Words of English questions, which are not marked, although the index may count them."""
 
-_PART = rf"[^\W_](?:[^\W_]|[{MARKS}])*"
+_PART = rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*"
 _WORD = re.compile(rf"\d+(?:[.,'\u2019]\d+)+(?![-._/]?\w)|{_PART}(?:[-._/]{_PART})*|(?:{SYMBOL.pattern})\ufe0f?")
 _BETWEEN = re.compile(r"[ \-]{1,2}")
 
