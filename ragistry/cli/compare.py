@@ -97,6 +97,9 @@ def compare(
         str | None,
         typer.Option("--salt", help="Salt of the hidden names of sources (default: drawn once for the workspace)."),
     ] = None,
+    show_questions: Annotated[
+        bool, typer.Option("--show-questions", help="Show the texts of questions that people asked, not only ids.")
+    ] = False,
     tune_on: Annotated[
         float | None,
         typer.Option(
@@ -172,6 +175,7 @@ def compare(
             seed=seed,
             tune_on=tune_on,
             salt=salt,
+            show_questions=show_questions,
             runs=runs,
             cache=cache,
             record=record,

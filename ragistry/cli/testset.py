@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ragistry.library.asked import QuestionLog
     from ragistry.ollama.generator import OllamaGenerator
 
-ASKED = "asked"
-"""Value of --from, and kind, of the questions that people asked."""
+FROM_PEOPLE = "asked"
+"""Value of --from that means the questions that people asked."""
 app = typer.Typer(invoke_without_command=True)
 
 KindOption = Annotated[
@@ -85,7 +85,7 @@ def make(
     from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 
     _check_target(out)
-    if source == Path(ASKED):
+    if source == Path(FROM_PEOPLE):
         _propose_asked(out, workspace, limit, with_limited=limited_tokens)
         return
     kinds = _kinds(kind, model)
@@ -173,6 +173,7 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool
     import json
 
     from ragistry.errors import DatasetError
+    from ragistry.evaluation.data.dataset import ASKED
     from ragistry.evaluation.data.library import source_id
     from ragistry.workspace import open_workspace
 

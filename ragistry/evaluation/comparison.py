@@ -11,13 +11,14 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
-from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chunking_set
 from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.on_workers import ask_on
@@ -58,6 +59,7 @@ def compare(
     tune_on: float | None = None,
     timing_repeats: int = TIMING_REPEATS,
     salt: str | None = None,
+    show_questions: bool = False,
     runs: str | Path | None = None,
     cache: str | Path | None = None,
     record: str | Path | None = None,
@@ -96,6 +98,7 @@ def compare(
         timing_repeats: How often some queries are repeated to measure their time.
         salt: Salt of the opaque names of sources, to repeat a comparison of another workspace. By default it is drawn
             once for the workspace.
+        show_questions: Show the texts of questions that people asked; otherwise the report has their ids.
         runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions,
             embedder and the source file of the technique's class are the same; else that technique is asked again.
             Answers to another test set are an error. Changes of other files that affect rankings are not noticed; use a
@@ -165,7 +168,7 @@ def compare(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     result = summarise(
-        tested,
+        tested if show_questions else _with_hidden_questions(tested),
         asking.rankings,
         parsed,
         provenance=origin,
@@ -187,6 +190,12 @@ def compare(
     if runs is not None:
         write_runs(runs, result.runs, result.failures)
     return result
+
+
+def _with_hidden_questions(dataset: Dataset) -> Dataset:
+    """Replace the texts of questions that people asked by their ids."""
+    hidden = {query: query for query, kind in dataset.kinds.items() if kind == ASKED}
+    return replace(dataset, queries={**dataset.queries, **hidden}) if hidden else dataset
 
 
 def _test_set(dataset: Any) -> Dataset:

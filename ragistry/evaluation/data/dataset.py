@@ -22,6 +22,9 @@ Run = dict[str, list[tuple[str, float]]]
 Spans = dict[str, dict[str, list[tuple[int, int]]]]
 """Query id → document id → where its answers are: character offsets (start, end) into `Text.whole`."""
 
+ASKED = "asked"
+"""Kind of the questions that people asked, whose texts a report does not show."""
+
 NAMED = 3
 """Number of ids listed in a problem; the rest is counted."""
 
