@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -65,9 +66,12 @@ def provider_of(name: str) -> tuple[str, str]:
         return provider, rest
     if known_model(name) is not None and "/" not in rest:  # a tag has no slash
         return "ollama", name
-    if provider in offers(EMBEDDERS):
+    is_class = rest.isidentifier() and all(part.isidentifier() for part in provider.split("."))
+    if is_class and rest[0].isupper() and find_spec(provider.partition(".")[0]) is not None:
+        return "", name
+    if provider in offers(EMBEDDERS):  # after the others, because it reads the files of all installed packages
         return provider, rest
-    if rest.isidentifier() and all(part.isidentifier() for part in provider.split(".")):
+    if is_class:
         return "", name
     known = [one for one in offers(EMBEDDERS) if one != "all-MiniLM-L6-v2"]  # minilm by its full name
     suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])

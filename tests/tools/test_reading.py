@@ -159,7 +159,6 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
 ) -> None:
     library = workspace.library
     library.create_collection("notes")
-    library.create_collection("notes")
     for name in ("a.txt", "b.txt", "c.txt"):
         library.ingest_text("\n".join(f"boat {number}" for number in range(2_000)), name, "notes")
     reach = Reach(library)
