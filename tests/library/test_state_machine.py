@@ -26,6 +26,7 @@ from ragistry.stores.local import LocalStore
 from ragistry.stores.local import store as local_store
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import Document
 from tests.conftest import full_run
 
 Text = tuple[str, ...]
@@ -260,10 +261,19 @@ class LibraryMachine(RuleBasedStateMachine):
         assert library.count(name) == len(chunks)
         for technique in ("naive", "bm25") if "text" in library.store.abilities else ("naive",):
             found = library.search(paragraph(word), name, 100, technique=technique).documents
-            seen = {(one.metadata["collection"], one.metadata["source_file"], one.content.split()[0]) for one in found}
+            seen = {place for one in found for place in places(one)}
             best = {chunk for chunk in chunks if chunk[2] == word}
             assert seen == (chunks if technique == "naive" else best)
             assert {one.content for one in found[: len(best)]} <= {paragraph(word)}
+
+
+def places(found: Document) -> Iterable[tuple[str, str, str]]:
+    """Collection, source and word of a result, and of those that are folded under it."""
+    word = found.content.split()[0]
+    yield found.metadata["collection"], found.metadata["source_file"], word
+    for place in found.metadata.get("copy_places", ()):
+        name, _, source = place.partition(": ")
+        yield name, source.partition(", ")[0], word
 
 
 def changed(sources: dict[str, Text], changes: dict[str, Text | None]) -> dict[str, Text]:
