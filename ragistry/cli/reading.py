@@ -37,7 +37,7 @@ def _command(name: str, description: str) -> Any:
     for key, one in tool.options().items():
         if key not in _HIDDEN:
             default = Parameter.empty if one.default is MISSING else one.default
-            kind = Annotated.__class_getitem__((kinds[key], _option(key, one.metadata, one.default)))  # type: ignore[attr-defined]
+            kind: Any = Annotated[kinds[key], _option(key, one.metadata, one.default)]
             parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
     folder: Any = WorkspaceOption
     if any("-w" in one.metadata.values() for one in tool.options().values()):  # -w of grep are words, as in every grep
