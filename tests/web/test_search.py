@@ -83,7 +83,9 @@ def test_similar_files_are_one_card_that_opens(page: Page, other: Workspace, col
 
 def test_a_follow_up_follows_the_question_before_until_its_chip_is_removed(page: Page) -> None:
     page.goto("/?q=restore+a+backup&technique=bm25")
+    expect(page.get_by_role("article").first).to_be_visible()
     page.get_by_role("button", name="Follow up").click()
+    expect(page.get_by_role("button", name="Remove: follows")).to_contain_text("restore a backup")
     expect(page.get_by_label(FIELD)).to_have_value("")
     chip = page.get_by_role("button", name="Remove: follows")
     for query, before in (("yesterday?", "restore a backup"), ("how often?", "yesterday?")):
