@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -139,6 +140,7 @@ class Graph:
 
 def _session(name: str, model: bytes, external: Mapping[str, bytes]) -> Any:
     try:
+        # one runtime, because the vectors of another are proved equal for known weights only
         return load_session(model, external=external)
     except Exception as error:  # onnxruntime has no class for its errors
         message = str(error).strip().split("\n")[0][:200]
@@ -176,8 +178,7 @@ class FolderEmbedder(OnnxEmbedder):
     def __init__(
         self, model: str, *, folder: Path | None = None, output: str | None = None, threads: int | None = None
     ) -> None:
-        # one runtime, because the vectors of another are proved equal for known weights only
-        super().__init__(threads=threads, runtime="onnxruntime")
+        super().__init__(threads=threads)
         self.path = Path(folder or ".") / Path(model).expanduser()
         self._output = output
 
@@ -206,6 +207,7 @@ class FolderEmbedder(OnnxEmbedder):
         with self._lock:
             if "_loaded" not in self.__dict__:
                 self.__dict__["_loaded"] = _load(self.files, self._output)
+                self._session = self.__dict__["_loaded"].session
                 self.files.forget()
             loaded: _Model = self.__dict__["_loaded"]
             return loaded
@@ -252,10 +254,11 @@ class FolderEmbedder(OnnxEmbedder):
         return rows
 
 
-class _Model:
-    """A loaded embedder. Subclasses compute ``vectors`` and ``tokens`` of rows."""
+class _Model(ABC):
+    """A loaded embedder. ``session``: of its graph; None for a static model."""
 
     limit = 0
+    session: Any = None
 
     def __init__(self, files: ModelFolder, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -286,26 +289,32 @@ class _Model:
             self.limit,
         )
 
+    @abstractmethod
     def row(self, encoding: Encoding) -> Row:
-        raise NotImplementedError
+        """Return the numbers that the model computes with."""
 
+    @abstractmethod
     def vectors(self, rows: Sequence[Row]) -> NDArray[np.float32]:
-        raise NotImplementedError
+        """Compute a unit vector of each row, ``(len(rows), d)``."""
 
+    @abstractmethod
     def tokens(self, rows: Sequence[Row]) -> list[NDArray[np.float32]]:
-        raise NotImplementedError
+        """Compute ``(n, d)`` for the n tokens of each row."""
 
 
 class _Transformer(_Model):
     def __init__(self, files: ModelFolder, output: str | None) -> None:
         self.graph = Graph(files)
         super().__init__(files, self.graph.tokenizer)
-        self.limit, self.row = self.graph.limit, self.graph.row  # type: ignore[method-assign]
+        self.limit, self.session = self.graph.limit, self.graph.session
         has_tokens = any(name in self.graph.outputs for name in TOKENS)
         self.output = self.graph.output(output, TOKENS if has_tokens else (POOLED,), 3)
         self.pooled = len(self.graph.outputs[self.output].shape) == 2
         self.pooling, self.layers, self.token_layers = layers_of(files)
         self.finish(files.digest() + ("" if output is None else output.encode().hex()))
+
+    def row(self, encoding: Encoding) -> Row:
+        return self.graph.row(encoding)
 
     def vectors(self, rows: Sequence[Row]) -> NDArray[np.float32]:
         if self.pooled:  # the graph has all modules
@@ -464,7 +473,7 @@ class FolderReranker:
     def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
         self.path = Path(workspace_folder or ".") / Path(path).expanduser()
         self._output = output
-        self._runner = OnnxEmbedder(runtime="onnxruntime")
+        self._runner = OnnxEmbedder()
         self._lock = Lock()
         self._graph: Graph | None = None
 
@@ -541,7 +550,7 @@ class FolderEncoder:
     def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
         self.path = Path(workspace_folder or ".") / Path(path).expanduser()
         self._output = output
-        self._runner = OnnxEmbedder(runtime="onnxruntime")
+        self._runner = OnnxEmbedder()
         self._lock = Lock()
         self._graph: Graph | None = None
 

@@ -26,7 +26,7 @@ from ragistry.models.onnx import (
     pooled,
     read_checked,
 )
-from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, load_session
+from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, check_runtime, load_session, runtime_for
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
 
@@ -46,6 +46,15 @@ class MiniLMEmbedder(OnnxEmbedder):
     """Meets `Embedder`. Weights and tokenizer are loaded on first use.
 
     The first use raises `ModelNotFoundError` if the weights are missing, and `ModelError` if they are damaged.
+
+    Args:
+        threads: See `OnnxEmbedder`.
+        weights_path: See `OnnxEmbedder`.
+        runtime: See `runtime_for`.
+        lasting: Whether the process embeds many queries, as a server does.
+
+    Raises:
+        ConfigError: ``threads`` is less than 1, or the runtime is not installed.
     """
 
     fingerprint = FINGERPRINT
@@ -59,7 +68,11 @@ class MiniLMEmbedder(OnnxEmbedder):
         runtime: Runtime = "auto",
         lasting: bool = False,
     ) -> None:
-        super().__init__(threads=threads, weights_path=weights_path, runtime=runtime, lasting=lasting)
+        check_runtime(runtime)
+        super().__init__(threads=threads, weights_path=weights_path)
+        self._runtime = runtime
+        self._lasting = lasting
+        self._on = ""  # the runtime of the session
         self._tokenizer: BertWordPieceTokenizer | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
@@ -135,11 +148,17 @@ class MiniLMEmbedder(OnnxEmbedder):
                 self._tokenizer = load_tokenizer()
             return self._tokenizer
 
-    def _load_session(self, runtime: str) -> Session:
-        path = self._weights_path
-        if path is not None:
-            return load_session(read_weights(path), runtime, self._threads)
-        return shared_session(runtime, self._threads)
+    def _session_for(self, *, much: bool) -> Session:
+        """Return the session; much work may start a faster runtime, which is used from then on."""
+        with self._lock:
+            wanted = runtime_for(self._runtime, much=much or self._lasting)
+            if self._session is None or wanted not in (self._on, ONNXRUNTIME):
+                path, self._on = self._weights_path, wanted
+                if path is None:
+                    self._session = shared_session(wanted, self._threads)
+                else:
+                    self._session = load_session(read_weights(path), wanted, self._threads)
+            return self._session
 
 
 def read_weights(path: Path | None = None) -> bytes:

@@ -48,8 +48,7 @@ class MultilingualEmbedder(OnnxEmbedder):
     fingerprint = FINGERPRINT
 
     def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
-        # OpenVINO lacks the operators of its layers
-        super().__init__(threads=threads, weights_path=weights_path, runtime="onnxruntime")
+        super().__init__(threads=threads, weights_path=weights_path)
         self._model: _Model | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
@@ -103,7 +102,7 @@ def _load(path: Path | None) -> _Model:
     weights = read_weights(path)
     tokenizer = Tokenizer(Unigram(weights.pieces, unk_id=_UNKNOWN, byte_fallback=False))
     tokenizer.pre_tokenizer = Metaspace()
-    session = load_session(layers_as_onnx(weights))
+    session = load_session(layers_as_onnx(weights))  # OpenVINO lacks the operators of these layers
     return _Model(weights._replace(pieces=[], arrays={}), tokenizer, session)  # drops 100 MB
 
 

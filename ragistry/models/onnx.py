@@ -16,7 +16,7 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
-from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, check_runtime, runtime_for, runtime_in_use
+from ragistry.models.runtimes import Session, runtime_in_use
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
@@ -37,50 +37,25 @@ class OnnxEmbedder:
     Args:
         threads: Number of batches computed in parallel; None for one per core.
         weights_path: A copy of the weights to use instead of the installed ones.
-        runtime: See `runtime_for`.
-        lasting: Whether the process embeds many queries, as a server does.
 
     Raises:
-        ConfigError: ``threads`` is less than 1, or the runtime is not installed.
+        ConfigError: ``threads`` is less than 1.
     """
 
     fingerprint: EmbedderFingerprint
 
-    def __init__(
-        self,
-        *,
-        threads: int | None = None,
-        weights_path: str | Path | None = None,
-        runtime: Runtime = "auto",
-        lasting: bool = False,
-    ) -> None:
-        check_runtime(runtime)
+    def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
         if threads is not None and threads < 1:
             raise ConfigError(f"threads must be 1 or more, got {threads!r}; leave it out for one per core")
         self._threads = threads or _cores()
         self._weights_path = None if weights_path is None else Path(weights_path)
-        self._runtime = runtime
-        self._lasting = lasting
         self._session: Session | None = None
-        self._on = ""  # the runtime of the session
         self._lock = Lock()
 
     @property
     def runtime(self) -> str:
         """The runtime that computes the vectors, its version and the kind of its numbers; empty before its start."""
         return "" if self._session is None else runtime_in_use(self._session)
-
-    def _session_for(self, *, much: bool) -> Session:
-        """Return the session; much work may start a faster runtime, which is used from then on."""
-        with self._lock:
-            wanted = runtime_for(self._runtime, much=much or self._lasting)
-            if self._session is None or wanted not in (self._on, ONNXRUNTIME):
-                self._session, self._on = self._load_session(wanted), wanted
-            return self._session
-
-    def _load_session(self, runtime: str) -> Session:
-        """Load the weights on a runtime."""
-        raise NotImplementedError
 
     def _compute(self, rows: Sequence[NDArray[np.int64]], compute: Callable[[list[int]], None]) -> None:
         """Call ``compute`` with the positions of each batch of ``rows``, in several threads."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import operator
 import re
 import string
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, groupby
@@ -297,7 +298,7 @@ def _divider(language: str) -> _Divider:
     return _Divider(_analyser(language))
 
 
-class _Cache(dict[str, Entry]):
+class _Cache(ABC, dict[str, Entry]):
     """Token between white space → terms, or what else is known of it, computed on first use.
 
     Words repeat so often that most of the work is the lookup, in C. Two generations bound the memory: a full one
@@ -320,8 +321,9 @@ class _Cache(dict[str, Entry]):
                 self[token] = entry
             return entry
 
+    @abstractmethod
     def new_entry(self, token: str) -> Entry:
-        raise NotImplementedError
+        """Compute what is known of a token."""
 
 
 class _Terms(_Cache[tuple[str, ...]]):
@@ -330,8 +332,9 @@ class _Terms(_Cache[tuple[str, ...]]):
     def new_entry(self, token: str) -> tuple[str, ...]:
         return tuple(self.new_terms(token))
 
+    @abstractmethod
     def new_terms(self, token: str) -> Iterable[str]:
-        raise NotImplementedError
+        """Compute the terms of a token."""
 
 
 class _Analyser(_Terms):

@@ -84,6 +84,7 @@ class TestParaphrase(EmbedderConformance):
 def test_the_packaged_model_as_a_folder_has_the_same_vectors(minilm: Path) -> None:
     embedder = FolderEmbedder(str(minilm))
     np.testing.assert_allclose(embedder.embed(TEXTS), MINILM.embed(TEXTS), atol=1e-3)
+    assert embedder.runtime == MINILM.runtime, "a comparison records it"
     for ours, expected in zip(embedder.token_vectors(TEXTS[:2]), MINILM.token_vectors(TEXTS[:2]), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-3)
     assert embedder.count_tokens(TEXTS) == MINILM.count_tokens(TEXTS)
