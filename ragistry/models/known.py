@@ -31,7 +31,7 @@ class KnownModel:
     scifact: float | None = None
 
 
-SOURCE = "MTEB, retrieval, as published on the models' cards"
+SOURCE = "MTEB, retrieval, as published"
 
 _PASSAGES = "Represent this sentence for searching relevant passages: "
 _INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"

@@ -75,7 +75,7 @@ def provider_of(name: str) -> tuple[str, str]:
         return "", name
     known = [one for one in offers(EMBEDDERS) if one != "all-MiniLM-L6-v2"]  # minilm by its full name
     suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])
-    if not suggestion and set(name) & set("./\\~"):
+    if not suggestion and (not rest or len(provider) == 1) and set(name) & set("./\\~"):
         suggestion = f"; a folder is written {f'folder:{name}'!r}"
     raise ConfigError(
         f"unknown embed_model {name!r}{suggestion}; use {', '.join(known)} (NAME or NAME:MODEL) or module:Class"

@@ -31,7 +31,7 @@ from ragistry.utils.custom_metadata import listed_metadata
 from ragistry.utils.ids import composed
 from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.where import matches, normalise
-from ragistry.utils.wording import did_you_mean, listed, numbered
+from ragistry.utils.wording import did_you_mean, listed, numbered, shown
 
 SECONDS = 2.0
 """Processor time after which a page of `grep` ends."""
@@ -541,7 +541,9 @@ def _test_of(request: GrepRequest) -> Callable[[str], bool]:
         found: Callable[[str], bool] = SchemaValidator(schema).isinstance_python
     except (SchemaError, UnicodeError) as error:
         reason = " ".join(str(error).rpartition("rror:")[2].split()) or "it is not valid"
-        raise CallError(f"the regular expression cannot be used: {reason[:200]}; correct it") from error
+        raise CallError(
+            f"the regular expression {shown(request.pattern)} cannot be used: {reason[:200]}; correct it"
+        ) from error
 
     def test(line: str) -> bool:
         line = composed(line)

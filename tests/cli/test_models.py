@@ -20,7 +20,9 @@ def test_models_are_listed_with_their_folder_and_figures(ragistry: Run) -> None:
         "scifact": 0.645,
     }  # fmt: skip
     assert rows["folder:models/mdbr-leaf-ir"]["scifact"] == rows["mdbr-leaf-ir"]["scifact"] == 0.706
-    assert "SciFact: nDCG@10, " in ragistry("models").out
+    listed = ragistry("models").out
+    assert "SciFact: nDCG@10, " in listed
+    assert max(map(len, listed.splitlines())) <= 80
 
 
 def cross(folder: Path) -> Path:

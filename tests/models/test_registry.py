@@ -186,7 +186,7 @@ def test_a_key_in_the_file_is_not_shown_either(root: Path) -> None:
         ("ollama:", "needs a model; write ollama:MODEL"),
         ("minilm:v2", "has only one model; write minilm"),
         ("foldr:./mine", r"unknown embed_model 'foldr:./mine'; did you mean 'folder'\?"),
-        ("fastembed:BAAI/bge-small-en-v1.5", "unknown embed_model 'fastembed:BAAI/bge-small-en-v1.5'"),
+        ("fastembed:BAAI/bge-small-en-v1.5", "unknown embed_model 'fastembed:BAAI/bge-small-en-v1.5'; use folder"),
         ("hf:intfloat/e5-small-v2", "unknown embed_model"),
         ("sentence-transformers:all-MiniLM-L6-v2", "unknown embed_model"),
         ("./models/mine", "a folder is written 'folder:./models/mine'"),
