@@ -61,7 +61,7 @@ class QuestionLog:
         asked = AskedQuestion(text, datetime.now(UTC).isoformat(timespec="seconds"), door, limited)
         try:
             with self._lock():
-                self._append(json.dumps(asdict(asked), ensure_ascii=False) + "\n")
+                self._append(json.dumps(asdict(asked)) + "\n")  # in ASCII, so that no character ends a line
         except OSError as error:
             log.warning("the question was not kept: %s", error)
 
@@ -98,8 +98,10 @@ class QuestionLog:
             count = len(self.path.read_bytes().splitlines()) if now else 0
         if count >= MOST:
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)[ROOM - MOST :]
-            self.path.unlink()
-            count, line = len(lines), "".join([*lines, line])
+            count, shorter = len(lines), self.path.with_suffix(".new")
+            shorter.touch(0o600)
+            shorter.write_text("".join(lines), encoding="utf-8")
+            shorter.replace(self.path)
         self.path.touch(0o600)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line)

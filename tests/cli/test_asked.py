@@ -50,7 +50,8 @@ def test_question_with_a_key_is_not_kept(text: str, log: QuestionLog) -> None:
 @pytest.mark.parametrize(
     "text",
     ["how do I reset my password", "what is a token", "error 0x80070005 in Windows11", "wie heißt 水", "line\nbreak",
-     "what does ConnectionResetByPeerException mean", "docs/howto/compare_two_reports", "secret sharing explained"],
+     "what does ConnectionResetByPeerException mean", "docs/howto/compare_two_reports", "secret sharing explained",
+     "line\u2028separator", "next\x85line", "half a \ud83d character"],
 )  # fmt: skip
 def test_question_is_kept_as_it_was_asked(text: str, log: QuestionLog) -> None:
     log.add(text, "page", limited=True)
