@@ -68,6 +68,22 @@ def pieces_of(chunks: Iterable[Document], line_feeds: int = 0, *, whole: bool = 
         reached = max(reached, start + len(content))
 
 
+def whole_text(chunks: Iterable[tuple[str, int, int]]) -> str:
+    """Join all chunks of a source as `pieces_of` does: texts, their ``start``, and the number of line feeds before."""
+    parts, reached, feeds = list[str](), 0, 0
+    for text, start, line_feeds in chunks:
+        blanks = start - reached
+        if blanks > 0:
+            ends = min(blanks, max(0, line_feeds - feeds))
+            parts.append("\n" * ends + " " * (blanks - ends))
+            feeds += ends
+        part = text[max(0, -blanks) :]
+        parts.append(part)
+        feeds += part.count("\n")
+        reached = max(reached, start + len(text))
+    return "".join(parts)
+
+
 def _by_file(before: Document, chunk: Document, feeds: int) -> int | None:
     """Count the line feeds before a chunk by the lines of the file of both chunks; None if they are unknown."""
     last, first = place_at(before, len(before.content)).get("line"), chunk.metadata.get("line")

@@ -7,9 +7,10 @@ the file where there is one.
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -23,7 +24,7 @@ from ragistry.library.condition_checks import with_stored_dates
 from ragistry.readers.markdown import outline as outline_of
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
-from ragistry.tools.source_lines import Lines, lines_of
+from ragistry.tools.source_lines import Lines, chunk_before, lines_of
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.trace import collect
 from ragistry.types import SourceInfo, Where
@@ -36,6 +37,8 @@ from ragistry.utils.wording import did_you_mean, listed, numbered, shown
 SECONDS = 2.0
 """Processor time after which a page of `grep` ends."""
 LONGEST_PATTERN = 1_000
+CHUNKS_AT_ONCE = 2_000
+"""Number of chunks whose texts are searched before their lines are built."""
 LINE_CHARACTERS = 300
 """Characters of a line that `grep` shows; a longer one is cut around the pattern."""
 SEARCHED_CHARACTERS = 1_000_000
@@ -43,6 +46,10 @@ SEARCHED_CHARACTERS = 1_000_000
 NARROWED = 1_000
 """Maximum number of passages with a word that narrow a search."""
 NAMED = 5
+Name = tuple[str, str]
+"""Collection and name of a source in the store."""
+_ENDS = re.compile(r"\\[Az]|\(\?[a-zA-Z]*[-R]")
+"""Parts of a regular expression that tell the ends of a text from those of a line, whatever its flags say."""
 
 _COLLECTION = "Only this collection."
 _TOKENS = {"description": "Maximum tokens of the answer.", "ge": 200, "le": 50_000}
@@ -271,6 +278,7 @@ class _Position:
 
 def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     """Find lines. Raises `CallError`."""
+    end = thread_time() + SECONDS
     test = _test_of(request)
     condition = _condition(reach, request.where)
     all_sources = sources_in(reach, request.collection, request.source)
@@ -283,16 +291,13 @@ def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     newest = max((info.ingested_at for _, info in all_sources), default=0.0)
     sources = _narrowed(reach, request, all_sources)
     answer.chunks_read = at.read
-    page = _GrepPage(request, answer, test, condition)
-    skipped = 0
-    for name, info in all_sources:
-        if (name, info.source_file) < (at.collection, at.source):
-            continue
-        if sources is not None and (info.collection, info.source_file) not in sources:
-            skipped += info.chunks
+    page = _GrepPage(request, answer, test, condition, end)
+    rest = [one for one in all_sources if (one[0], one[1].source_file) >= (at.collection, at.source)]
+    for name, info, may_match in _with_hints(reach, request, rest, sources, end):
+        is_here = (name, info.source_file) == (at.collection, at.source) and info.source_hash == at.hash
+        if not (may_match or is_here):
             answer.chunks_read += info.chunks
             continue
-        is_here = (name, info.source_file) == (at.collection, at.source) and info.source_hash == at.hash
         start = at if is_here else _Position(name, info.source_file)
         stop = page.search(reach, name, info, start)
         if stop is not None:
@@ -303,15 +308,49 @@ def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     return answer
 
 
+def _with_hints(
+    reach: Reach,
+    request: GrepRequest,
+    known: Sequence[tuple[str, SourceInfo]],
+    narrowed: set[tuple[str, str]] | None,
+    end: float,
+) -> Iterator[tuple[str, SourceInfo, bool]]:
+    """Yield sources, and whether a line of each may match; its lines need not be built if the whole text does not."""
+    texts_of: Callable[[Sequence[Name]], dict[Name, str]] = getattr(reach.library.store, "texts", lambda _: {})
+    test = _test_of(request, whole=True)
+    group, chunks, most = list[tuple[str, SourceInfo]](), 0, CHUNKS_AT_ONCE // 16
+    for one in [*known, None]:
+        if one is not None and chunks < most:
+            group.append(one)
+            chunks += one[1].chunks
+            continue
+        names = [(info.collection, info.source_file) for _, info in group if info.chunks <= CHUNKS_AT_ONCE]
+        names = names if narrowed is None else [name for name in names if name in narrowed]
+        texts = texts_of(names) if thread_time() < end else {}
+        for name, info in group:
+            key = (info.collection, info.source_file)
+            text = texts.get(key)
+            if narrowed is not None and key not in narrowed:
+                yield name, info, False
+            else:
+                yield name, info, text is None or thread_time() > end or test(text)
+        group, chunks, most = ([one], one[1].chunks, min(2 * most, CHUNKS_AT_ONCE)) if one else ([], 0, 0)
+
+
 class _GrepPage:
     """The lines of one page, within its limits of time and tokens."""
 
     def __init__(
-        self, request: GrepRequest, answer: GrepAnswer, test: Callable[[str], bool], condition: Where | None
+        self,
+        request: GrepRequest,
+        answer: GrepAnswer,
+        test: Callable[[str], bool],
+        condition: Where | None,
+        end: float,
     ) -> None:
         self._request, self._answer, self._test, self._condition = request, answer, test, condition
         self._room = request.max_tokens
-        self._end = thread_time() + SECONDS
+        self._end = end
         self._has_read = False
         self._only_counts = request.count or request.sources_only
 
@@ -387,7 +426,8 @@ def read(reach: Reach, request: ReadRequest) -> ReadAnswer:
     stop, room, last = first + request.lines, request.max_tokens, 0
     found: list[SourceLine] = []
     place: Mapping[str, Any] | None = None
-    for lines in lines_of(reach.library.store, info):
+    store = reach.library.store
+    for lines in lines_of(store, info, *chunk_before(store, info, start)):
         offset = 0
         for number, text in enumerate(lines.texts, lines.first):
             last, at = number, offset
@@ -515,8 +555,10 @@ def sources_in(reach: Reach, collection: str | None, pattern: str | None) -> lis
     return sorted(found, key=lambda one: (one[0], one[1].source_file))
 
 
-def _test_of(request: GrepRequest) -> Callable[[str], bool]:
+def _test_of(request: GrepRequest, *, whole: bool = False) -> Callable[[str], bool]:
     """Return a function that tells whether a line has the pattern, both in composed form.
+
+    With ``whole``, it tells of a text whether one of its lines may have it.
 
     Regular expressions are those of Rust in pydantic-core, whose time grows with the length of the line alone. Python's
     may take forever, and cannot be stopped.
@@ -536,6 +578,10 @@ def _test_of(request: GrepRequest) -> Callable[[str], bool]:
         pattern = rf"(?:^|\W)(?:{pattern})(?:\W|$)"
     if request.ignore_case:
         pattern = f"(?i){pattern}"
+    if whole:
+        if request.regex and _ENDS.search(pattern):
+            return lambda _: True
+        pattern = f"(?m){pattern}"
     try:
         schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
         found: Callable[[str], bool] = SchemaValidator(schema).isinstance_python
@@ -547,7 +593,7 @@ def _test_of(request: GrepRequest) -> Callable[[str], bool]:
 
     def test(line: str) -> bool:
         line = composed(line)
-        if len(line) <= SEARCHED_CHARACTERS:
+        if whole or len(line) <= SEARCHED_CHARACTERS:
             return found(line)
         return any(found(line[at : at + SEARCHED_CHARACTERS]) for at in range(0, len(line), SEARCHED_CHARACTERS // 2))
 

@@ -6,14 +6,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ragistry.chunking.joined import Piece, pieces_of
+from ragistry.chunking.joined import LINE_FEEDS, Piece, pieces_of
 from ragistry.chunking.places import place_at, places_in
 from ragistry.protocols import LibraryStore
 from ragistry.types import Document, SourceInfo
 from ragistry.utils.ids import chunk_id
 
 AT_ONCE = 200
-"""Number of chunks that are read from the store at once."""
+"""Maximum number of chunks that are read from the store at once."""
+FIRST = 8
+"""Number of chunks that are read first: often one line is wanted. Then it is four times as many, and so on."""
 
 
 class Lines(NamedTuple):
@@ -76,14 +78,15 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
         line_feeds: Number of line feeds before this chunk.
     """
     first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
-    began, feeds, waiting = chunk, line_feeds, 0
+    began, feeds, waiting, most = chunk, line_feeds, 0, FIRST
     for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
         text += piece.gap
         pieces.append((len(text), piece))
         text += piece.text
         waiting += 1
-        end = text.rfind("\n") + 1 if waiting >= AT_ONCE else 0
+        end = text.rfind("\n") + 1 if waiting >= min(most, AT_ONCE) else 0
         if end:
+            most *= 4
             texts = text[: end - 1].split("\n")
             yield Lines(first, texts, pieces, began, feeds, waiting)
             first, text, waiting = first + len(texts), text[end:], 0
@@ -96,8 +99,9 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
 
 def _chunks(store: LibraryStore, info: SourceInfo, first: int) -> Iterator[Document]:
     """Yield the chunks of a source in order, from a position on; they are found by their ids, without a search."""
-    for start in range(first, info.chunks, AT_ONCE):
-        numbers = range(start, min(start + AT_ONCE, info.chunks))
+    start, most = first, FIRST
+    while start < info.chunks:
+        numbers = range(start, min(start + min(most, AT_ONCE), info.chunks))
         found = store.get([chunk_id(info.collection, info.source_file, number) for number in numbers])
         if len(found) < len(numbers):  # chunks with other ids, or fewer than there were
             where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
@@ -107,3 +111,23 @@ def _chunks(store: LibraryStore, info: SourceInfo, first: int) -> Iterator[Docum
             yield from rest[start:]
             return
         yield from found
+        start, most = numbers.stop, most * 4
+
+
+def chunk_before(store: LibraryStore, info: SourceInfo, line: int) -> tuple[int, int]:
+    """Return the position of a chunk that begins before a line, and the number of line feeds before the chunk.
+
+    It is the last such chunk if the chunks have these numbers, otherwise the first one of the source.
+    """
+    low, high, feeds = 0, info.chunks - 1, 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = store.get([chunk_id(info.collection, info.source_file, middle)])
+        before = found[0].metadata.get(LINE_FEEDS) if found else None
+        if type(before) is not int:
+            return 0, 0
+        if before < line - 1:
+            low, feeds = middle, before
+        else:
+            high = middle - 1
+    return low, feeds

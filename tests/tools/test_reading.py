@@ -132,6 +132,51 @@ def test_a_literal_finds_what_python_finds(pattern: str, options: dict[str, bool
     assert all_lines(Reach(shelf.library), request) == expected
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^run 7$",
+        r"(?-m)^\s+run 3$",
+        r"\A\s+run 3\z",
+        r"\bstep\b",
+        r"(?i)STEP \d+$",
+        r"[^a]{30}",
+        r"(?s)text.*7",
+        r"^\s*$",
+        r"\B7\B|7\s*\z",
+    ],
+)
+def test_a_regular_expression_sees_line_by_line(pattern: str, shelf: Workspace) -> None:
+    """Ends of lines are ends of the text, also where a whole source is searched before its lines."""
+    wanted = re.compile(pattern.replace(r"\z", r"\Z").replace("(?-m)", ""))
+    expected = {
+        (info.source_file, number)
+        for info in shelf.store.sources("files")
+        for number, line in enumerate(extract(info.source_path).text.split("\n"), 1)
+        if line.strip() and wanted.search(unicodedata.normalize("NFC", line.rstrip()))
+    }
+    found = all_lines(Reach(shelf.library), GrepRequest(pattern, regex=True, collection="files", max_tokens=50_000))
+    blank = {one for one in found if one not in expected and pattern == r"^\s*$"}
+    assert found - blank == expected
+
+
+def test_reading_a_line_reads_few_chunks(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.library.create_collection("notes")
+    counts = []
+    for lines in (1_000, 8_000):
+        workspace.library.ingest_text("\n".join(f"boat {number}" for number in range(lines)), "long.txt", "notes")
+        get, read_chunks = workspace.store.get, list[str]()
+        monkeypatch.setattr(workspace.store, "get", lambda ids, get=get, seen=read_chunks: seen.extend(ids) or get(ids))
+        for line in (1, lines // 2, lines):
+            assert (
+                read(Reach(workspace.library), ReadRequest("long.txt", line=line)).lines[0].text == f"boat {line - 1}"
+            )
+        monkeypatch.undo()
+        counts.append(len(read_chunks))
+    assert counts[1] <= counts[0] + 30
+    assert counts[1] < workspace.library.count("notes")
+
+
 def test_words_of_a_literal_narrow_the_search_without_losing_a_line(shelf: Workspace) -> None:
     reach = Reach(shelf.library)
     pattern = "stops with `LNT-1042` before it has touched anything"

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.chunking.breadcrumb import searched_text
+from ragistry.chunking.joined import LINE_FEEDS, whole_text
 from ragistry.errors import DuplicateChunkIDError
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
 from ragistry.stores.records import (
@@ -41,6 +42,16 @@ _CHUNK = (
     "SELECT chunks.key, chunks.id, text, hash, chunks.metadata, coalesce(sources.metadata, '{}'), collection, "
     f"source_file FROM {_WITH_SOURCE}"
 )
+_PLACES = ", ".join(
+    f"coalesce(json_extract(chunks.metadata, '$.{key}'), json_extract(sources.metadata, '$.{key}'))"
+    for key in ("start", "end", LINE_FEEDS)
+)
+_TEXTS = (
+    f"SELECT collection, source_file, {_PLACES}, text FROM json_each(?) CROSS JOIN sources "
+    "ON collection = json_extract(value, '$[0]') AND source_file = json_extract(value, '$[1]') "
+    "CROSS JOIN chunks ON chunks.source = sources.id"
+)
+_UNKNOWN = (-1, -1, "", -1)
 _CONTENT = "text, chunks.metadata, coalesce(sources.metadata, '{}')"
 
 
@@ -248,6 +259,20 @@ def documents(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, 
                 metadata["collection"], metadata["source_file"] = collection, source_file
             found[key] = Document(text, metadata, 0.0, id)
     return found
+
+
+def texts_of(connection: sqlite3.Connection, names: Sequence[Name]) -> dict[Name, str]:
+    """Return the whole texts of sources whose chunks all say where they stand in it."""
+    chunks: dict[Name, list[tuple[int, int, str, int]]] = {}
+    rows = connection.execute(_TEXTS, (json.dumps(names),))
+    for collection, source_file, start, end, feeds, text in rows:
+        known = type(start) is type(feeds) is int and end == start + len(text)
+        chunks.setdefault((collection, source_file), []).append((start, end, text, feeds) if known else _UNKNOWN)
+    return {
+        name: whole_text((text, start, feeds) for start, _, text, feeds in sorted(found))
+        for name, found in chunks.items()
+        if _UNKNOWN not in found
+    }
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[Any]) -> dict[str, int]:

@@ -420,6 +420,11 @@ class LocalStore:
             for start in range(0, len(keys), batch):
                 yield from rows.documents(connection, keys[start : start + batch]).values()
 
+    def texts(self, sources: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return the whole texts of sources by collection and name; one whose chunks lack offsets is left out."""
+        with self._database.read() as connection:
+            return rows.texts_of(connection, sources)
+
     def count(self, where: Where | None = None) -> int:
         condition = None if where is None else normalise(where)
         with self._database.read() as connection:
