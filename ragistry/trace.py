@@ -34,9 +34,10 @@ class OpenStage:
 
 @dataclass(slots=True)
 class Trace:
-    """The stages of one retrieval, in the order of their start."""
+    """The stages of one retrieval, in the order of their start, and the reasons of `degraded`."""
 
     opened: list[OpenStage] = field(default_factory=list)
+    reasons: set[str] = field(default_factory=set)
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(
@@ -137,7 +138,9 @@ def at_least_one_call(tokens: Callable[[], int]) -> Iterator[None]:
 
 
 def degraded(reason: str) -> None:
-    """Record that the current stage gave a degraded answer; `reason` says why."""
-    current = _stage.get()
-    if current is not None:
+    """Record that the current stage gave a degraded answer; `reason` says why. A retrieval records it once."""
+    current, trace = _stage.get(), _trace.get()
+    if current is not None and (trace is None or reason not in trace.reasons):
+        if trace is not None:
+            trace.reasons.add(reason)
         current.degraded = f"{current.degraded}; {reason}" if current.degraded else reason

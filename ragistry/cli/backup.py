@@ -31,6 +31,7 @@ def backup(
     jobs and reports of comparisons are left out.
     """
     from ragistry.library.backup import write_backup
+    from ragistry.stores.embedding import waiting_line
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:
@@ -43,6 +44,8 @@ def backup(
             f"wrote {file} ({report.size:,} bytes): {numbered(report.sources, 'source[|s]')} with "
             f"{numbered(report.chunks, 'chunk[|s]')}, {numbered(len(report.repositories), 'repositor[y|ies]')}"
         )
+        if report.waiting:
+            error_line(waiting_line(report.waiting), label="note")
 
 
 def restore(

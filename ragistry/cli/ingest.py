@@ -197,6 +197,12 @@ def _ingest(
         with progress_bar(not as_json) as progress:
             observer = _EarlyWarnings(progress, as_json)
             report = opened.library.ingest_paths(paths, name, **options, observer=observer, engine=engine)
+    except (KeyboardInterrupt, SystemExit):
+        from ragistry.stores.embedding import waiting_line
+
+        if waiting := sum(info.waiting for info in opened.store.sources()):
+            error_line(waiting_line(waiting), label="interrupted")
+        raise
     finally:
         # A collection that was created for these files is deleted if none was ingested.
         if is_new and (report is None or report.failed) and not opened.library.list_sources(name):

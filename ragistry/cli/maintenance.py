@@ -13,7 +13,7 @@ import typer
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.errors import StoreError
-from ragistry.utils.wording import agreeing, numbered
+from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.protocols import LibraryStore
@@ -32,6 +32,7 @@ def verify(
     and those that lack words are listed.
     """
     from ragistry.library.ingest.pdf_comparison import SECONDS, PdfComparison, compare_pdfs
+    from ragistry.stores.embedding import waiting_line
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -39,7 +40,7 @@ def verify(
         if not as_json:
             _print(problems or ["no problems found"])
         sources = [] if problems else opened.store.sources()
-        waiting = [info.waiting for info in sources if info.waiting]
+        waiting = sum(info.waiting for info in sources)
         looked = compare_pdfs(sources, opened.reading) if sources else PdfComparison([], 0, 0)
     incomplete = [(info, info.lost) for info in sources if info.lost] + looked.incomplete
     if as_json:
@@ -47,7 +48,7 @@ def verify(
             {"collection": info.collection, "source_file": info.source_file, "lost": lost} for info, lost in incomplete
         ]
         pdfs = {"compared": looked.compared, "not_compared": looked.left}
-        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs, "waiting": sum(waiting)})
+        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs, "waiting": waiting})
     else:
         for info, lost in incomplete:
             error_line(f"{info.source_file!r} of collection {info.collection!r}: {lost}", label="incomplete")
@@ -55,11 +56,7 @@ def verify(
             what = numbered(looked.left, "[older PDF was|older PDFs were]")
             error_line(f"{what} not compared with the second engine within {SECONDS:g} s", label="note")
     if waiting and not as_json:
-        what = f"{numbered(sum(waiting), 'chunk[|s]')} of {numbered(len(waiting), 'source[|s]')}"
-        error_line(
-            f"{what} {agreeing(sum(waiting), '[waits|wait]')} for vectors; ingest again, or run `ragistry reembed`",
-            label="note",
-        )
+        error_line(waiting_line(waiting), label="note")
     if problems:
         error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
         raise typer.Exit(1)

@@ -77,12 +77,14 @@ class BackupReport:
         size: Size of the file in bytes.
         sources: Number of sources.
         chunks: Number of chunks of the library.
+        waiting: Number of them that wait for their vectors.
         repositories: Names of the documentation repositories.
     """
 
     size: int = 0
     sources: int = 0
     chunks: int = 0
+    waiting: int = 0
     repositories: list[str] = field(default_factory=list)
 
 
@@ -169,7 +171,9 @@ class _Backup:
         else:
             _copy_until_equal(store, folder, progress)
         with closing(open_local(folder)) as copy:
-            self.report.sources, self.report.chunks = len(copy.sources()), copy.count()
+            sources = copy.sources()
+            self.report.sources, self.report.chunks = len(sources), copy.count()
+            self.report.waiting = sum(info.waiting for info in sources)
         self._add_store(DATA, folder)
 
     def add_repositories(self, root: Path) -> None:

@@ -23,6 +23,7 @@ from ragistry.errors import (
 from ragistry.stores.vectors import unit_vectors
 from ragistry.types import Chunk, Document, EmbedderFingerprint, Progress
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
+from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors, WordsFirstStore
@@ -176,6 +177,14 @@ def embed_waiting(
         if refused:
             store.refuse_vectors([number for number in numbers if number not in settled])
         yield len(made), [(document, refused[numbers[number]]) for number, document in found if number not in settled]
+
+
+def waiting_line(count: int) -> str:
+    """Say that this many chunks wait for their vectors."""
+    return (
+        f"{numbered(count, 'chunk[|s]')} {agreeing(count, '[waits|wait]')} for vectors and "
+        f"{agreeing(count, '[is|are]')} only found by words; ingest again, or run `ragistry reembed`"
+    )
 
 
 def vectors_or_refusals(outcome: Any, texts: Sequence[str], embed: Embed) -> Made:

@@ -165,11 +165,12 @@ class RocchioTechnique:
         with stage("move") as move:
             move.documents_in = len(feedback)
             stored = [document.id for document in self.store.get([document.id for document in feedback])]
-            if not stored:
+            # Zeros: the chunk waits for its vector.
+            vectors = [row for row in self.store.vectors(stored) if row.any()] if stored else []
+            if not vectors:
                 degraded("the store has no vectors of the base's documents; they are returned unchanged")
                 return self.base.retrieve(query, top_k=wanted, where=where)
-            mean = self.store.vectors(stored).mean(axis=0)
-            moved = self.config.alpha * vector + self.config.beta * mean
+            moved = self.config.alpha * vector + self.config.beta * np.mean(vectors, axis=0)
             move.detail["similarity"] = round(float(vector @ moved / np.linalg.norm(moved)), 3)
         with stage("search") as search:
             documents = self.store.search(moved.tolist(), wanted, where=where)

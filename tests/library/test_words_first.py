@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 
+import httpx
 import pytest
 
-from ragistry import Workspace
+from ragistry import Workspace, connect
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError
 from ragistry.library.copying import copy_library
+from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.run import AT_ONCE
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
+from ragistry.tools.search_library import SearchLibraryTool
+from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus
 from tests.messages import check_message, refused
+from tests.serving import served
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -64,6 +72,39 @@ def interrupted(workspace: Workspace, embedder: HashingEmbedder, corpus: Corpus)
 
 def waiting(workspace: Workspace) -> int:
     return sum(info.waiting for info in workspace.library.sources())
+
+
+def degraded_at(door: str, workspace: Workspace, technique: str, run: Run) -> Sequence[str]:
+    """The degraded lines of a search at a door."""
+    if door == "CLI":
+        lines = run("search", "pump17", "-t", technique, "-w", workspace.root).err.splitlines()
+        return [line.removeprefix("degraded: ") for line in lines]
+    if door == "MCP":
+        found = SearchLibraryTool(workspace.library, technique=technique).answer({"query": "pump17"}).text
+        return [line[len("[Note: ") : -1] for line in found.splitlines() if line.startswith("[Note: ")]
+    with served(workspace) as url:
+        if door == "HTTP":
+            asked = {"query": "pump17", "technique": technique}
+            trace = httpx.post(f"{url}/v1/search", json=asked).raise_for_status().json()["trace"]
+            return [stage["degraded"] for stage in trace if stage["degraded"]]
+        with connect(url) as remote:
+            return remote.search("pump17", technique).degraded
+
+
+@pytest.mark.parametrize("door", ["CLI", "HTTP", "client", "MCP"])
+def test_every_door_says_once_what_waits(
+    workspace: Workspace,
+    interrupted: Path,
+    door: str,
+    ragistry: Run,  # noqa: F811
+) -> None:
+    workspace.library.create_collection("other", "other texts")
+    workspace.store.replace_source("other", "a.txt", [])
+    for technique in ("naive", "hybrid", "routed", "rocchio", "distinct"):
+        lines = workspace.search("pump17", technique).degraded
+        [line] = [one for one in lines if str(FILES) in one]
+        assert [one for one in degraded_at(door, workspace, technique, ragistry) if str(FILES) in one] == [line]
+    assert workspace.search("pump17", "naive", collection="other").degraded == ()
 
 
 def test_nothing_is_written_if_the_model_cannot_be_reached(
@@ -180,3 +221,98 @@ def test_vectors_are_never_those_of_a_text_replaced_meanwhile(
     store.add_vectors(numbers, vectors)  # of a process that read the texts before
     assert first(workspace, "valve2 replaces the text", "naive")[0] == "2.txt"
     assert first(workspace, many()["3.txt"], "naive")[0] == "3.txt"
+
+
+def test_backup_and_comparison_take_what_waits_as_it_is(
+    workspace: Workspace,
+    embedder: HashingEmbedder,
+    interrupted: Path,
+    ragistry: Run,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    at, new = ("-w", workspace.root), ("-w", tmp_path / "new")
+    done = ragistry("backup", tmp_path / "all.zip", *at)
+    assert done.code == 0
+    check_message(done.err, str(FILES))
+    assert ragistry("restore", tmp_path / "all.zip", tmp_path / "new").code == 0
+    assert ragistry("verify", *new, "--json").json["waiting"] == FILES
+    questions = tmp_path / "questions.jsonl"
+    lines = [{"text": f"where is pump{number}?", "sources": [f"{number}.txt"]} for number in range(FILES)]
+    questions.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    techniques = ("-t", "naive", "-t", "bm25")
+    done = ragistry("compare", *new, "--queries", questions, *techniques, "--json", tmp_path / "report.json")
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    [[line, count]] = found["techniques"]["naive"]["degraded"].items()
+    assert (count, found["techniques"]["bm25"]["degraded"]) == (FILES, {})
+    assert any(line in warning for warning in found["warnings"])
+    done = ragistry("ingest", interrupted, "--collection", "notes", *new, "--json")
+    assert (done.code, len(done.json["skipped"])) == (0, FILES)
+    assert ragistry("verify", *new, "--json").json == {
+        "problems": [], "incomplete": [], "pdfs": {"compared": 0, "not_compared": 0}, "waiting": 0
+    }  # fmt: skip
+
+
+def test_interrupted_command_says_what_waits(
+    embedder: HashingEmbedder,
+    corpus: Corpus,
+    ragistry: Run,  # noqa: F811
+) -> None:
+    folder = corpus(many(), folder="in")
+    embedder.check = after(1, KeyboardInterrupt())
+    done = ragistry("ingest", folder, "--collection", "notes")
+    assert (done.code, done.out) == (130, "")
+    [line] = done.err.splitlines()
+    check_message(line, str(FILES))
+    embedder.check = None
+    assert (
+        ragistry("search", "pump17", "-t", "bm25", "--json").json["documents"][0]["metadata"]["source_file"] == "17.txt"
+    )
+    assert ragistry("reembed").code == 0
+    assert ragistry("search", "pump17", "-t", "naive").err == ""
+
+
+class Halting(IngestObserver):
+    """Stops a thread at the source or the embedding of this number until `free` is set."""
+
+    def __init__(self, phase: str, number: int) -> None:
+        self.phase, self.number, self.begun, self.free = phase, number, Event(), Event()
+
+    def progress(self, source_file: str, done: int, total: int) -> None:
+        self.reach("words", done)
+
+    def waiting(self, name: str, done: int, total: int) -> None:
+        self.reach("vectors", done)
+
+    def reach(self, phase: str, number: int) -> None:
+        if phase == self.phase and number >= self.number:
+            self.begun.set()
+            assert self.free.wait(30)
+
+
+@pytest.mark.parametrize(("phase", "number"), [("words", 40), ("words", FILES - 1), ("vectors", 1), ("vectors", 300)])
+def test_cancelled_task_leaves_whole_sources(workspace: Workspace, corpus: Corpus, phase: str, number: int) -> None:
+    count = FILES if phase == "words" else 600
+    folder, halting = corpus(many(count)), Halting(phase, number)
+
+    async def cancel() -> None:
+        ingest = asyncio.create_task(workspace.library.aingest_paths(folder, "notes", observer=halting))
+        while not halting.begun.is_set():
+            await asyncio.sleep(0.001)
+        ingest.cancel()
+        await asyncio.sleep(0.01)
+        halting.free.set()
+        with pytest.raises(asyncio.CancelledError):
+            await ingest
+
+    asyncio.run(cancel())
+    written = len(workspace.library.list_sources("notes"))
+    assert 0 < waiting(workspace) <= written == workspace.library.count()
+    assert (written < count) is (phase == "words" and number < FILES - 1)
+    assert workspace.store.verify() == []
+    for name in workspace.library.list_sources("notes")[::50]:
+        assert first(workspace, many(count)[name], "bm25")[0] == name
+    report = asyncio.run(workspace.library.aingest_paths(folder, "notes"))
+    assert (len(report.skipped), len(report.added), waiting(workspace)) == (written, count - written, 0)
+    for name in list(many(count))[::50]:
+        assert first(workspace, many(count)[name], "naive") == (name, ())

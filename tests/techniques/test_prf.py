@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,17 @@ class TestRocchio:
         gone = Document("gone", {}, 1.0, "gone")
         expected = self.rocchio(store, *store.get(list("a"))).retrieve("q")
         assert self.rocchio(store, gone, *store.get(list("a"))).retrieve("q") == expected
+
+    def test_feedback_that_waits_for_its_vector_does_not_count(self, tmp_path):
+        with closing(LocalStore(tmp_path / "store")) as store:
+            store.use_embedder(Fixed.fingerprint)
+            vectors = {"a": [0.8, 0.6], "b": None, "c": [0.8, -0.6]}
+            store.add_documents([EmbeddedChunk(name, {}, vector) for name, vector in vectors.items()], ids="abc")
+            a, b = store.get(["a", "b"])
+            assert self.rocchio(store, a, b).retrieve("q") == self.rocchio(store, a).retrieve("q")
+            found, stages = traced(self.rocchio(store, b), "q")
+            assert found == [b]
+            check_message(degraded(stages))
 
     def test_feedback_from_another_store_is_returned_as_it_is_and_said(self, store):
         foreign = Document("foreign", {}, 1.0, "foreign")

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -30,7 +31,7 @@ from ragistry.utils.where import matches, normalise
 from tests.library.git_trees import commit
 from tests.messages import check_message, refused
 from tests.techniques.doubles import Ready
-from tests.techniques.topics import QUESTIONS, STRANGE, TEXTS
+from tests.techniques.topics import QUESTIONS, STRANGE, TEXTS, library, routed
 from tests.tools.archive_servers import HEATING, ROOF
 
 pytest_plugins = ["tests.tools.archive_fixture"]
@@ -383,3 +384,22 @@ def test_place_that_was_replaced_is_released(opened):
     del place
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("router", ["evidence", "embedding"])
+def test_chunks_that_wait_for_vectors_are_no_evidence_by_vectors(tmp_path: Path, router: str) -> None:
+    """All chunks of ``garage`` wait, and all but one of ``garden``: zeros count as no neighbour."""
+    with library(tmp_path) as opened:
+        waiting = [*opened.library.sources("garage"), *opened.library.sources("garden")[1:]]
+        for info in waiting:
+            condition = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+            chunks = [EmbeddedChunk(one.content, one.metadata, None) for one in opened.store.scan(condition)]
+            opened.store.replace_source(info.collection, info.source_file, chunks)
+        technique = routed(opened, router=router)
+        for name, question in QUESTIONS.items():
+            assert technique.route(question).chosen == (name,)
+        samples = technique.router.samples.of([Reachable(Target(name), None) for name in ("garage", "garden")])
+        assert [None if one.vectors is None else len(one.vectors) for one in samples] == [None, 1]
+        assert [len(one.metadatas) for one in samples] == [4, 4]
+        within = samples[1].within({"source_file": {"$eq": "garden-3.txt"}})
+        assert (within.vectors, len(within.metadatas)) == (None, 1)

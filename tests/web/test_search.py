@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
+from ragistry.types import EmbeddedChunk
 from tests.messages import check_message
 from tests.web.conftest import check_accessibility, complaint, shoot
 
@@ -36,6 +37,19 @@ def test_result_card_has_title_place_and_marked_excerpt(page: Page) -> None:
         assert "```" not in text
         assert "**" not in text
         assert not text.startswith("#")
+
+
+def test_page_counts_the_chunks_that_wait_for_vectors(
+    page: Page, other: Workspace, collection: Callable[..., str]
+) -> None:
+    name = collection("valves")
+    origin = {"collection": name, "source_file": "a.txt", "source_hash": "1", "chunk_index": 0}
+    text = EmbeddedChunk("The valve is red.", origin, None)
+    other.store.replace_source(name, "a.txt", [text])
+    for technique, count in (("hybrid", 1), ("rocchio", 1), ("bm25", 0)):
+        page.goto(f"/?collection=valves&q=valve&technique={technique}")
+        expect(page.get_by_role("article")).to_contain_text("a.txt")
+        expect(page.get_by_text("1 chunk waits for vectors")).to_have_count(count)
 
 
 def test_phrases_are_searched_on_the_page(page: Page, other: Workspace, collection: Callable[..., str]) -> None:

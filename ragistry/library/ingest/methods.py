@@ -90,6 +90,10 @@ class CancellingObserver(IngestObserver):
     def embedded(self, texts: int) -> None:
         self._observer.embedded(texts)
 
+    def waiting(self, name: str, done: int, total: int) -> None:
+        self.check()
+        self._observer.waiting(name, done, total)
+
     def check(self) -> None:
         if self.cancelled.is_set():
             raise CancelledIngest

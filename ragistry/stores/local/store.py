@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import ConfigError, StoreError
 from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
-from ragistry.stores.embedding import check_embedder, checked_vectors, recorded_embedder
+from ragistry.stores.embedding import check_embedder, checked_vectors, recorded_embedder, waiting_line
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
 from ragistry.stores.local.embedding import record_embedder, reembed, settle
@@ -46,7 +46,7 @@ from ragistry.utils.disk import is_full
 from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.where import Condition, normalise
-from ragistry.utils.wording import agreeing, numbered, shown
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
@@ -370,10 +370,7 @@ class LocalStore:
         keys = rows.waiting_keys(connection)
         count = len(keys) if selection is None else np.isin(keys, selection.keys).sum()
         if count:
-            degraded(
-                f"{numbered(int(count), 'chunk[|s]')} {agreeing(int(count), '[waits|wait]')} for vectors and "
-                f"{agreeing(int(count), '[is|are]')} only found by words; ingest again, or run `ragistry reembed`"
-            )
+            degraded(waiting_line(int(count)))
 
     # Reading
 

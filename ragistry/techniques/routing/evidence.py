@@ -55,17 +55,24 @@ class EvidenceRouter:
         names, samples = [item.target.name for item in within], self.samples.of(within)
         spoken = self._language_models(names, samples, keep=all(item.where is None for item in within))
         by_words, likelihood = spoken.by_words(query)
-        if self.neighbours is None or vector is None:
-            fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
-            return decide(self.name, dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
+        # Targets of which nothing but the words is known, because all their chunks wait for their vectors.
+        waiting = {
+            name: by_words[name]
+            for name, one in zip(names, samples, strict=True)
+            if name in by_words and one is not None and one.vectors is None
+        }
         least = min(CONTENDS, max(by_words.values(), default=0.0))
         contend = [
             (item.target, sample)
             for item, sample in zip(within, samples, strict=True)
-            if by_words.get(item.target.name, 1.0) >= least
+            if by_words.get(item.target.name, 1.0) >= least and item.target.name not in waiting
         ]
+        if self.neighbours is None or vector is None or not contend:
+            fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
+            return decide(self.name, dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
         nearness = self.neighbours.of(vector, contend)
-        by_vectors = dict.fromkeys(names, 0.0) | shares(nearness)
+        left = 1 - sum(waiting.values())
+        by_vectors = dict.fromkeys(names, 0.0) | {name: left * one for name, one in shares(nearness).items()} | waiting
         # Redistribute the vectors' share of targets with known words by their word scores; other targets keep theirs.
         total = sum([by_vectors[name] for name in by_words])
         divided = {name: (by_vectors[name] + total * share) / 2 for name, share in by_words.items()}

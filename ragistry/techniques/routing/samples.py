@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import compress
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -46,7 +47,8 @@ class Sample(NamedTuple):
 
     Attributes:
         metadatas: The metadata of each chunk.
-        vectors: Unit vectors of all or of the first chunks, ``(n, d)`` float32; None if not requested.
+        vectors: Unit vectors of all or of the first chunks, ``(n, d)`` float32; None if not requested, or if all
+            chunks wait for their vectors.
         words: The words of all chunks; None if not requested.
     """
 
@@ -60,9 +62,11 @@ class Sample(NamedTuple):
             return self
         kept = np.array([matches(where, metadata) for metadata in self.metadatas], dtype=np.bool_)
         vectors, words = self.vectors, self.words
+        if vectors is not None:
+            vectors = vectors[kept[: len(vectors)]] if kept[: len(vectors)].any() or not kept.any() else None
         return Sample(
             [metadata for metadata, keep in zip(self.metadatas, kept, strict=True) if keep],
-            None if vectors is None else vectors[kept[: len(vectors)]],
+            vectors,
             None if words is None else words.within(kept),
         )
 
@@ -289,7 +293,11 @@ class Samples:
         documents, vectors = sample_documents(place, where, size), None
         if self.embedder is not None:
             vectors = _stored_vectors(place, documents, self.embedder)
-            if vectors is None:
+            if vectors is not None and not all(has := [bool(row.any()) for row in vectors]):  # others wait for theirs
+                waiting = [document for document, one in zip(documents, has, strict=True) if not one]
+                documents = [*compress(documents, has), *waiting]
+                vectors = vectors[has] if any(has) else None
+            elif vectors is None:
                 first = spread(documents, EMBEDDED)
                 chosen = {id(document) for document in first}
                 documents = [*first, *(document for document in documents if id(document) not in chosen)]
