@@ -20,7 +20,7 @@ $(VENV)/dev: pyproject.toml constraints.txt scripts/install.py
 demo: install  ## search example documents and compare two techniques on them
 	$(BIN)/ragistry demo
 
-test: dev  ## every test
+test: dev  ## every test but those marked as slow, which `make bench` runs
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 smoke: dev  ## some quick tests of every part

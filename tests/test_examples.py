@@ -92,6 +92,7 @@ def test_techniques_are_compared_on_questions_of_the_library(
     assert re.search("^(Use|Keep|Not decided|These documents)", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_notebook_shows_tables_progress_and_a_plot(folder: Path, questions: int, tmp_path: Path) -> None:
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

@@ -18,6 +18,7 @@ def test_started_program():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell of POSIX ignores SIGINT in the background")
 @pytest.mark.parametrize("words", [[], ["-n", "1"]], ids=["one process", "workers"])
 def test_ctrl_c_reaches_programs_of_background_run(tmp_path: Path, words: list[str]) -> None:

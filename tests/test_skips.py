@@ -33,7 +33,7 @@ def without_browser(tmp_path: Path) -> dict[str, str]:
 
 
 def run(environment: dict[str, str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/web/test_welcome.py"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/web/test_reader.py"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 

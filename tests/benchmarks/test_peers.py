@@ -49,6 +49,7 @@ class Environment:
         return f"{self.framework.name} 1"
 
 
+@pytest.mark.slow
 def test_a_side_that_does_not_answer_in_time_is_told_with_how_far_it_came(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

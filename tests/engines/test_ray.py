@@ -162,6 +162,7 @@ def check_end(engine: RayEngine) -> None:
     assert not ray.is_initialized()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_ray_does_what_this_process_would(
     tmp_path: Path, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch

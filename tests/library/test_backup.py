@@ -353,6 +353,7 @@ restore_backup(path, folder)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exists", [False, True])
 def test_killed_restore_is_recognised_and_begins_anew(made: Path, tmp_path: Path, exists: bool) -> None:
     path, whole, refusals, parts = made / "all.zip", tmp_path / "whole", 0, set()

@@ -180,6 +180,7 @@ def test_a_signal_ends_the_server_of_an_idle_client(folder: Path, number: signal
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_ignored_interrupt_stays_ignored(folder: Path) -> None:
     with serving(folder, "sh", "-c", 'trap "" INT; exec "$@"', "sh") as process:
         process.send_signal(signal.SIGINT)

@@ -52,6 +52,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 def test_a_format_of_an_installed_package_is_read_in_the_worker(tmp_path: Path, corpus: Corpus) -> None:
     site = corpus(
         {

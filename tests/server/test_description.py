@@ -32,6 +32,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> Iterator[A
         yield schemathesis.openapi.from_asgi("/openapi.json", client.app, headers={"Host": "127.0.0.1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
 def test_generated_requests_find_no_server_errors(schema: Any, mode: Any) -> None:
     operations = [found.ok() for found in schema.get_all_operations()]

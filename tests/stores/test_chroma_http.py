@@ -56,6 +56,7 @@ def test_server_that_accepts_and_never_answers_runs_into_the_time_out() -> None:
             ChromaStore(host="127.0.0.1", port=listener.getsockname()[1], timeout=0.3)
 
 
+@pytest.mark.slow
 def test_store_survives_a_server_that_stops_answering_and_one_that_restarts(tmp_path: Path) -> None:
     with chroma_server(tmp_path) as server, closing(opened(server, "kept", timeout=0.5)) as store:
         store.add_documents([chunk("text")], ids=["a"])

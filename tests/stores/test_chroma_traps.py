@@ -151,6 +151,7 @@ def test_threads_may_share_a_store(embedded):
 # Limits
 
 
+@pytest.mark.slow
 def test_more_than_one_batch_of_chromadb_can_be_added_and_scanned(engine):
     with closing(ChromaStore(engine, collection="batches", batch_size=100_000)) as store:
         assert store.add_documents(random_chunks(6_000, 2), ids=numbers(6_000)) == 6_000

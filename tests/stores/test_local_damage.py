@@ -159,6 +159,7 @@ assert store.verify() == []
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 0.5, 0.99])
 def test_index_file_that_is_truncated_under_an_open_store_is_rebuilt(copy: Path, quick_path: Path, size: float) -> None:
     """The process ends (SIGBUS) if it reads what is missing, so it is one of its own."""

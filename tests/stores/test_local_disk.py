@@ -188,6 +188,7 @@ store.close()
 KILLED = "import os, sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), {}); os._exit(0)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 8 << 10, 40 << 10, 200 << 10])
 @pytest.mark.parametrize("log", [False, True])
 def test_a_new_process_reads_and_searches_on_a_full_disk(any_disk: Path, left: int, log: bool) -> None:

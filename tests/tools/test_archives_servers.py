@@ -170,6 +170,7 @@ def test_threads_share_a_tool(servers):
 # Servers that fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", ["hang", "drip"])
 def test_server_that_does_not_answer_in_time_is_given_up_and_the_others_are_searched(servers, tei, failure):
     up = servers.archive("Maintenance", HEATING)

@@ -58,6 +58,7 @@ def test_citations_of_an_answer_open_passages(page: Page, writer: OpenAIServer) 
     expect(page.get_by_role("region", name="Answer")).to_contain_text("The name of an archive")
 
 
+@pytest.mark.slow
 def test_answer_keeps_its_layout(page: Page, writer: OpenAIServer) -> None:
     writer.answers.append(
         "To restore a backup:\n\n1. Stop the services [1].\n   - first the *last* one [1]\n2. Run this [2]:\n\n"
@@ -106,6 +107,7 @@ def test_generator_is_asked_about_gibberish_too(page: Page, writer: OpenAIServer
     assert [request for request in writer.requests if "zzzqqq" in str(request.body)]
 
 
+@pytest.mark.slow
 def test_page_names_the_end_of_an_answer(page: Page, writer: OpenAIServer) -> None:
     ends: list[tuple[dict[str, Any], str]] = [
         ({"message": {"content": GOOD}, "finish_reason": "length"}, "Incomplete."),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace, open_workspace
@@ -82,6 +83,7 @@ def test_add_fill_rename_and_delete_a_collection(
     assert not kept.exists()
 
 
+@pytest.mark.slow
 def test_dialog_works_with_the_keyboard_only(page: Page, collection: Make) -> None:
     page.goto("/collections")
     page.get_by_role("button", name="Add collection").focus()
@@ -100,6 +102,7 @@ def test_dialog_works_with_the_keyboard_only(page: Page, collection: Make) -> No
     expect(page.get_by_role("row", name="typed")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_move_asks_before_it_replaces_a_source(page: Page, other: Workspace, collection: Make) -> None:
     files = [keep_upload(other, "twin.md", f"The text of {name}.\n", collection(name)) for name in ("from", "onto")]
     page.goto("/collection/from")
@@ -193,6 +196,7 @@ def test_invalid_files_are_reported_and_valid_ones_added(
     assert first.locator("img, script, b").count() == 0
 
 
+@pytest.mark.slow
 def test_refused_files_are_lines_of_the_list(page: Page, collection: Make, tmp_path: Path) -> None:
     page.goto(f"/collection/{collection('photos')}")
     names = [*(f"photo{number}.jpg" for number in range(12)), "program", "tea.md", "moss.txt"]
@@ -213,6 +217,7 @@ def test_refused_files_are_lines_of_the_list(page: Page, collection: Make, tmp_p
     expect(refused).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_zip_file_is_read_as_a_folder(page: Page, other: Workspace, collection: Make, tmp_path: Path) -> None:
     page.goto(f"/collection/{collection('zipped')}")
     with ZipFile(tmp_path / "papers.zip", "w") as made:
@@ -261,6 +266,7 @@ def test_add_a_folder_inside_the_roots_only(page: Page, collection: Make, root: 
     expect(page.get_by_role("row", name="000.md")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_unsaved_description_is_not_overwritten(page: Page, other: Workspace, collection: Make) -> None:
     page.goto(f"/collection/{collection('described', 'At first')}")
     field = page.get_by_label("Description", exact=True)
@@ -295,6 +301,7 @@ def test_changes_by_another_program_are_shown(page: Page, other: Workspace, coll
     expect(page.get_by_text("Collection 'elsewhere' no longer exists.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_process_that_holds_the_write_lock_is_reported(page: Page, other: Workspace, collection: Make) -> None:
     collection("locked")
     with open_workspace(other.root, exclusive=True) as holder:

@@ -44,6 +44,7 @@ def report(other: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_start_a_comparison_with_a_file_of_queries(page: Page, tmp_path: Path) -> None:
     write_queries(
         tmp_path / "asked.jsonl",

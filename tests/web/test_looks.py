@@ -30,6 +30,7 @@ def colour(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)[:3]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "shown", "name"),
     [
@@ -55,6 +56,7 @@ def test_error_can_be_read_and_dismissed(page: Page) -> None:
     expect(page.locator(".rg-error")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_focus_is_visible_on_every_button(page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)

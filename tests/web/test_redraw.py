@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
@@ -43,6 +44,7 @@ WebSocket.prototype.send = function (message) { setTimeout(() => send.call(this,
 """
 
 
+@pytest.mark.slow
 def test_clicks_work_while_another_program_writes(page: Page, other: Workspace, collection: Make) -> None:
     busy, calm = collection("busy"), collection("calm")
     for source in ("moved", "spared", "deleted"):
@@ -70,6 +72,7 @@ def test_clicks_work_while_another_program_writes(page: Page, other: Workspace, 
             expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_focus_stays_while_rows_change(page: Page, other: Workspace, collection: Make) -> None:
     busy = collection("busy")
     other.library.ingest_text("The text that is kept.", "kept", busy)
@@ -94,6 +97,7 @@ def test_focus_stays_while_rows_change(page: Page, other: Workspace, collection:
             expect(edit).to_be_focused()
 
 
+@pytest.mark.slow
 def test_only_changed_rows_are_redrawn(page: Page, other: Workspace, collection: Make) -> None:
     """Not by its own timers, and not by what other windows do."""
     seen = collection("seen", "At first")

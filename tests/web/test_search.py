@@ -135,6 +135,7 @@ window.setTimeout = (work, time, ...given) => later(work, time === 10 ? 100 * Ma
 """A line that takes a second, and timers of which the last may be the first."""
 
 
+@pytest.mark.slow
 def test_early_keystrokes_arrive_in_order(page: Page) -> None:
     page.add_init_script(SLOW_LINE)
     page.goto("/")
@@ -156,6 +157,7 @@ def test_two_techniques_are_shown_side_by_side(page: Page) -> None:
     expect(page.get_by_role("region", name="Results by naive").locator(linked)).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_another_technique_or_collection_searches_again(page: Page) -> None:
     page.goto("/?q=restore+a+backup&collection=garden")
     expect(page.get_by_role("region", name="Results by hybrid")).to_be_visible()
@@ -188,6 +190,7 @@ def test_address_contains_the_query_for_reload_and_back(page: Page) -> None:
     expect(page.get_by_text("3 passages in")).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "value"),
     [("technique=nope", "'nope'"), ("compare=nope", "'nope'"), ("k=abc", "k='abc'"), ("k=101", "k='101'")],
@@ -201,6 +204,7 @@ def test_invalid_address_is_reported_in_one_line(page: Page, asked: str, value: 
     expect(page.get_by_role("article").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_error_stands_above_the_results_before_until_the_next_search(
     page: Page, other: Workspace, collection: Callable[..., str]
 ) -> None:
@@ -277,6 +281,7 @@ def test_titles_and_headings_are_suggested_and_chosen_by_keyboard(page: Page) ->
     expect(page.get_by_role("listbox")).not_to_be_visible()
 
 
+@pytest.mark.slow
 def test_unavailable_model_and_invalid_technique_are_reported_in_one_line(page: Page, broken: str) -> None:
     page.goto(f"{broken}&q=anything")
     complaint(page, "techniques.yaml:4", "wrong", "top_kk")

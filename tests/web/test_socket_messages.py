@@ -117,6 +117,7 @@ def await_message(line: socket.socket, message: bytes) -> None:
     assert any(data == message for _, data in received(line))
 
 
+@pytest.mark.slow
 def test_malformed_frames_close_only_their_connection(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         address = address.rstrip("/")

@@ -52,6 +52,7 @@ def test_ctrl_c_reports_incomplete_jobs(page: Page, home: Path) -> None:
     assert [place.name for place in (home / ".ragistry" / "uploads").glob("*/*")] == ["book.md"]
 
 
+@pytest.mark.slow
 def test_job_begun_on_the_page_is_finished_after_a_kill(page: Page, home: Path) -> None:
     with page_process(home) as (server, address):
         begin(page, address, home, SLOW[: len(SLOW) // 20])
@@ -68,6 +69,7 @@ def test_job_begun_on_the_page_is_finished_after_a_kill(page: Page, home: Path) 
         assert workspace.library.source("book.md", "notes").source_path == str(file.resolve())
 
 
+@pytest.mark.slow
 def test_others_may_write_beside_the_page_but_not_run_its_jobs(home: Path, ragistry: Run) -> None:  # noqa: F811
     with page_process(home) as (_, address):
         for words in (("serve",), ("serve", "--ui"), ("ui", "--no-browser")):
@@ -80,6 +82,7 @@ def test_others_may_write_beside_the_page_but_not_run_its_jobs(home: Path, ragis
         assert httpx.delete(f"{address}v1/collections/notes", headers=other, timeout=60).status_code == 403
 
 
+@pytest.mark.slow
 def test_second_ctrl_c_ends_a_call_to_a_model(page: Page, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as slow:
         slow.bind(("127.0.0.1", 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import TechniqueRegistry
@@ -25,6 +26,7 @@ techniques:
 """
 
 
+@pytest.mark.slow
 def test_show_description_parameters_and_flowchart_of_each_technique(page: Page) -> None:
     page.goto("/techniques")
     section = page.get_by_role("region", name="hybrid", exact=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
@@ -25,6 +26,7 @@ def edit(page: Page, name: str) -> None:
     expect(page.get_by_role("dialog", name=f"Edit {name}")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_outdated_form_does_not_overwrite_silently(page: Page, other: Workspace, collection: Make) -> None:
     for name in ("shared", "disputed"):
         collection(name, "At first")
@@ -48,6 +50,7 @@ def test_outdated_form_does_not_overwrite_silently(page: Page, other: Workspace,
     assert description(other, "disputed")[0] == "By this one"
 
 
+@pytest.mark.slow
 def test_collection_cannot_be_renamed_while_it_receives_files(page: Page, collection: Make, tmp_path: Path) -> None:
     (tmp_path / "book.md").write_text(SLOW[: len(SLOW) // 20])
     page.goto(f"/collection/{collection('filling')}")
@@ -85,6 +88,7 @@ def test_delete_asks_again_if_sources_were_added(page: Page, other: Workspace, c
     expect(page.get_by_role("row", name="growing")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_uploaded_file_stays_if_another_window_moved_its_source(page: Page, other: Workspace, collection: Make) -> None:
     library = other.library
     for name in ("first", "second"):

@@ -67,6 +67,7 @@ def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path,
         assert workspace.library.list_sources("my-papers") == ["long.md", "tea.md"]
 
 
+@pytest.mark.slow
 def test_technique_that_cannot_run_is_marked_and_its_error_leads_to_the_manual(
     page: Page, empty: str, home: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_technique_that_cannot_run_is_marked_and_its_error_leads_to_the_manual(
     shoot(page, "compare-cannot-run")
 
 
+@pytest.mark.slow
 def test_ten_thousand_sources_are_paginated(page: Page, empty: str, home: Path) -> None:
     with open_workspace(home) as workspace:
         workspace.library.create_collection("many")
