@@ -250,14 +250,26 @@ class Workspace(WorkspaceMethods):
                 self._parts[name] = build()
             return cast(Part, self._parts[name])
 
+    def embedder_named(self, name: str) -> Embedder:
+        """Return another embedder, which `close` closes. ``name`` is a value of the setting ``embed_model``.
+
+        Raises `ConfigError`.
+        """
+        return self._part(f"embedder {name}", partial(self._choose_embedder, name))
+
+    def _choose_embedder(self, name: str) -> Embedder:
+        settings = self.settings
+        output = settings.embed_output if name == settings.embed_model else None
+        return choose_embedder(
+            name, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
+            ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
+            runtime=settings.runtime, lasting=self.exclusive, output=output,
+        )  # fmt: skip
+
     def _make_embedder(self) -> Embedder:
         settings = self.settings
         try:
-            return choose_embedder(
-                settings.embed_model, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
-                ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
-                runtime=settings.runtime, lasting=self.exclusive, output=settings.embed_output,
-            )  # fmt: skip
+            return self._choose_embedder(settings.embed_model)
         except ConfigError as error:
             address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
             origin = self.origins[next((name for name in ("embed_model", "runtime") if name in str(error)), address)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,17 @@ def compare(
             "the chunks of the library without the words of the queries; for other sets: document).",
         ),
     ] = None,
+    embed_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--embed-model",
+            help="An embedder to compare, such as minilm or folder:./models/mine; repeatable. One index for each.",
+        ),
+    ] = None,
+    max_minutes: Annotated[
+        float | None,
+        typer.Option("--max-minutes", help="Build the indexes that fit into this time; name no winner if one is left."),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set to use.")] = "test",
     depth: Annotated[
         int | None, typer.Option("--depth", help="Number of documents in a ranking (default: 100).")
@@ -137,7 +149,6 @@ def compare(
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
     from ragistry.evaluation.outputs import check_outputs
-    from ragistry.evaluation.report.content import failures
     from ragistry.evaluation.systems.variants import parse_grid
     from ragistry.workspace import open_workspace
 
@@ -145,7 +156,7 @@ def compare(
         _print_plan(reports or [])
         return
     if reports or gate:
-        given = [dataset, queries, technique, run, grid]
+        given = [dataset, queries, technique, run, grid, embed_model]
         _compare_reports(reports or [], given, gated=gate, least=min_effect, markdown=markdown)
         return
     if (dataset is None) == (queries is None):
@@ -169,7 +180,9 @@ def compare(
             margin=margin,
             workspace=opened,
             grid=parse_grid(grid or []),
-            chunk_size=chunk_size or (None if queries is None else "library"),
+            chunk_size=chunk_size or (None if queries is None or embed_model else "library"),
+            embed_models=embed_model or (),
+            max_minutes=max_minutes,
             depth=depth,
             drop_query=drop_query,
             seed=seed,
@@ -183,21 +196,28 @@ def compare(
             engine=workers,
             progress=True if progress is None else progress,
         )
-    for kind, path in files.items():
-        _save(path, _text(comparison, kind))
     kept = _keep(opened, comparison)
-    if printed:
-        print_text(_text(comparison, printed[0]))
-        for line in failures(comparison):
-            error_line(line, label="failed")
-    else:
-        _print(comparison, details=details)
+    _write(comparison, files, printed, details=details)
     for path in (*files.values(), *([runs] if runs else [])):
         error_line(str(path), label="wrote")
     if not printed:
         error_line(f"{kept} (`ragistry ui` shows it)", label="kept")
     if comparison.failures:
         raise typer.Exit(1)
+
+
+def _write(comparison: Comparison, files: Mapping[str, Path], printed: Sequence[str], *, details: bool) -> None:
+    """Write the files, and print one of the formats, or the report for a terminal."""
+    from ragistry.evaluation.report.content import failures
+
+    for kind, path in files.items():
+        _save(path, _text(comparison, kind))
+    if not printed:
+        _print(comparison, details=details)
+        return
+    print_text(_text(comparison, printed[0]))
+    for line in failures(comparison):
+        error_line(line, label="failed")
 
 
 def _compare_reports(

@@ -14,9 +14,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from ragistry.errors import EvaluationError
+from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
 from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chunking_set
@@ -27,14 +28,15 @@ from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
-from ragistry.evaluation.systems.build import Contenders, build_systems
+from ragistry.evaluation.systems.build import Contenders, build_systems, embedding_techniques
 from ragistry.evaluation.systems.controls import controls
+from ragistry.evaluation.systems.index import UnfinishedIndexError
 from ragistry.evaluation.systems.systems import System, unbuilt, versions
-from ragistry.evaluation.systems.variants import Chunking, Grid, Variant, parse_chunking, variants
+from ragistry.evaluation.systems.variants import EMBED_MODEL, Chunking, Grid, Variant, parse_chunking, variants
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.wording import did_you_mean
-from ragistry.workspace import Workspace
+from ragistry.workspace import Workspace, open_workspace
 
 MEASURES = ("nDCG@10", "R@100", "RR@10")
 DEPTH = 100
@@ -53,6 +55,8 @@ def compare(
     workspace: Workspace | str | Path | None = None,
     grid: Grid | None = None,
     chunk_size: str | int | Chunking | None = None,
+    embed_models: Sequence[str] = (),
+    max_minutes: float | None = None,
     depth: int | None = None,
     drop_query: bool = False,
     seed: int = 0,
@@ -91,6 +95,10 @@ def compare(
             set has the chunks of the library that it was made from, without the words of its queries. Its other
             documents, and a set whose answers are spans, are cut with the settings of the workspace; for any other set
             the default is ``"document"``.
+        embed_models: Embedders to compare, each a value of the setting ``embed_model``, such as ``"minilm"`` and
+            ``"folder:./models/mine"``. Every technique that uses vectors is compared with each of them, over one index
+            for each. Vectors of the library and of earlier comparisons are reused by text.
+        max_minutes: Time for the vectors of all indexes. The indexes that fit are built, and no winner is named.
         depth: Number of documents of a ranking, 1 to 1,000.
         drop_query: Remove the result whose id is the query's.
         seed: Seed of all random choices.
@@ -121,17 +129,26 @@ def compare(
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
-    columns = variants(list(objects), _chunking(chunk_size, tested), grid or {})
-    _check_options(columns, baseline, margin, tune_on, timing_repeats, salt)
+    chunking, deadline = _chunking(chunk_size, tested, embed_models), _deadline(max_minutes)
+    _check_models(embed_models, chunking)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
     _check_sources(engine, record, replay, runs)
     deepest = _depth(depth, parsed)
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
     asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
-    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt)
+    columns = variants(list(objects), chunking, grid or {})
+    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt, deadline)
     with ExitStack() as stack:
+        if embed_models:
+            if not isinstance(workspace, Workspace):
+                workspace = stack.enter_context(open_workspace(workspace or "."))
+            columns = _with_models(contenders, workspace, chunking, grid or {}, embed_models)
+            contenders = replace(contenders, variants=columns, workspace=workspace)
+        baseline = _first_variant(baseline, columns)
+        _check_options(columns, baseline, margin, tune_on, timing_repeats, salt)
         systems, errors, asking.embedder, default, salt = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
+        unfinished = [name for name, error in errors.items() if isinstance(error, UnfinishedIndexError)]
         if runs is not None:
             keys = {
                 one.name: one.key(tested, embedder)
@@ -145,7 +162,8 @@ def compare(
         if engine is None:
             asking.run(systems)
         else:
-            ask_on(engine, asking, systems, contenders)
+            finished = [one for one in columns if one.name not in unfinished]
+            ask_on(engine, asking, systems, replace(contenders, variants=finished, deadline=None))
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
@@ -153,6 +171,8 @@ def compare(
         "evidence": tested.evidence(),
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": embedder,
+        **({"embedders": _embedders(columns, systems)} if embed_models else {}),
+        **({"unfinished": unfinished} if unfinished else {}),
         "measures": [str(measure) for measure in parsed],
         "asking": _asking_record(systems, asking, replay) | {"on_workers": engine is not None},
         "seed": seed,
@@ -174,17 +194,21 @@ def compare(
         provenance=origin,
         depth=asking.depth,
         seed=seed,
-        baseline=baseline or (default if default in {column.name for column in columns} else columns[0].name),
+        baseline=baseline or _default_baseline(default, columns),
         margin=margin,
         failures=asking.failures,
-        indexes={str(one.configuration["chunking"]): one.index.cost for one in systems if one.index is not None},
+        indexes={one.index.cost.name: one.index.cost for one in systems if one.index is not None},
         collections=collections,
         controls={
             name: {query: asking.joined(hits) for query, hits in run.items()}
             for name, run in ({} if tested.spans else controls(tested, asking.depth, seed)).items()
         },  # They rank documents, not passages.
         untimed={one.name for one in systems if one.run is not None},
-        variants={column.name: column.technique for column in columns if column.name != column.technique},
+        variants={
+            column.name: column.technique
+            for column in columns
+            if column.name != column.technique and (grid or tune_on is not None)
+        },
         tune_on=tune_on,
     )
     if runs is not None:
@@ -222,9 +246,62 @@ def _named(techniques: Any) -> dict[str, Any]:
     return named
 
 
-def _chunking(size: str | int | Chunking | None, dataset: Dataset) -> Chunking:
+def _check_models(embed_models: Sequence[str], chunking: Chunking) -> None:
+    if isinstance(embed_models, str) or not all(isinstance(one, str) and one.strip() for one in embed_models):
+        raise EvaluationError(f"embed_models is {embed_models!r:.80}; it must be a list of names, such as ['minilm']")
+    if repeated := [name for name, count in Counter(embed_models).items() if count > 1]:
+        raise EvaluationError(f"embed_models has {repeated[0]!r} twice; name each model once")
+    if embed_models and chunking.library:
+        raise EvaluationError(
+            "chunk size 'library' searches the vectors of the library, which are of one model; to compare models, "
+            "leave out --chunk-size (in Python, chunk_size)"
+        )
+
+
+def _with_models(
+    contenders: Contenders, workspace: Workspace, chunking: Chunking, grid: Grid, embed_models: Sequence[str]
+) -> list[Variant]:
+    """Return the columns with each technique that uses vectors once for each model. Raises before anything is built."""
+    embedding = embedding_techniques(contenders, workspace)
+    if not embedding:
+        raise EvaluationError("no compared technique uses vectors, so embed_models cannot change a result; add one")
+    for name in embed_models if contenders.replay is None else ():
+        try:
+            workspace.embedder_named(name).fingerprint  # noqa: B018, reads the folder, or asks the server
+        except RagistryError as error:
+            raise EvaluationError(f"cannot compare {name!r}: {error}") from error
+    return variants(list(contenders.objects), chunking, grid, embed_models, embedding=embedding)
+
+
+def _first_variant(name: str | None, columns: Sequence[Variant]) -> str | None:
+    """Return the column of that name, or of a technique that is only compared with named models, its first one."""
+    own = [column.name for column in columns if column.technique == name and column.embed_model and not column.changes]
+    return own[0] if own and name not in {column.name for column in columns} else name
+
+
+def _default_baseline(default: str | None, columns: Sequence[Variant]) -> str:
+    first = _first_variant(default, columns)
+    return first if first in {column.name for column in columns} and first is not None else columns[0].name
+
+
+def _embedders(columns: Sequence[Variant], systems: Sequence[System]) -> dict[str, Any]:
+    """Return the identity of each named model that was compared."""
+    built = {one.name: one.configuration for one in systems if EMBED_MODEL in one.configuration}
+    return {str(one.embed_model): built[one.name][EMBED_MODEL] for one in columns if one.name in built}
+
+
+def _deadline(minutes: float | None) -> float | None:
+    if minutes is None:
+        return None
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < float("inf"):
+        raise EvaluationError(f"max_minutes is {minutes!r:.80}; it must be a number above 0")
+    return perf_counter() + 60 * minutes
+
+
+def _chunking(size: str | int | Chunking | None, dataset: Dataset, embed_models: Sequence[str]) -> Chunking:
     """Return the chunking; by default synthetic test sets are cut as the library, others as in published results."""
-    ingested = size is None and (dataset.synthetic or dataset.spans)
+    own = bool(embed_models) and dataset.library is not None
+    ingested = size is None and (dataset.synthetic or dataset.spans or own)
     return Chunking(ingested=True) if ingested else parse_chunking(size)
 
 

@@ -268,7 +268,9 @@ class IndexCost:
         embed_seconds: Time in the model, also of vectors of earlier comparisons, but not of those from the library.
         embed_tokens: Tokens that the model read.
         write_seconds: Time to cut, write and index words.
+        cpu_seconds: CPU time of this process for all of it.
         disk_bytes: Size of its files.
+        embed_model: The embedder by its name in the comparison; empty for that of the workspace.
     """
 
     chunking: str
@@ -280,7 +282,19 @@ class IndexCost:
     embed_seconds: float = 0.0
     embed_tokens: int = 0
     write_seconds: float = 0.0
+    cpu_seconds: float = 0.0
     disk_bytes: int = 0
+    embed_model: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables: the chunking, and the embedder if several are compared."""
+        return f"{self.chunking}, {self.embed_model}" if self.embed_model else self.chunking
+
+    @property
+    def seconds(self) -> float:
+        """Time of all of it."""
+        return self.embed_seconds + self.write_seconds
 
 
 def names_text(names: Sequence[str], most: int = NAMES_SHOWN) -> str:

@@ -141,8 +141,9 @@ def _without_spans(dataset: Dataset, rankings: Rankings) -> Iterator[str]:
 def _cut(comparison: Comparison) -> Iterator[str]:
     for cost in comparison.indexes.values():
         if cost.cut > CUT * cost.chunks:
-            limit = comparison.provenance["embedder"]["max_tokens"]
-            chunks = f"{numbered(cost.chunks, '[chunk|chunks]')} ({cost.chunking})"
+            named = comparison.provenance.get("embedders", {})
+            limit = (named.get(cost.embed_model) or comparison.provenance["embedder"])["max_tokens"]
+            chunks = f"{numbered(cost.chunks, '[chunk|chunks]')} ({cost.name})"
             yield (
                 f"{cost.cut:,} of {chunks} {agreeing(cost.cut, '[is|are]')} longer than the embedder's limit of "
                 f"{limit:,} tokens: dense retrieval sees only the beginning, word matching sees all. A library cuts "

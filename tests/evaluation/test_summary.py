@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, Dataset, Text
 from ragistry.evaluation.asking import QueryRanking
-from ragistry.evaluation.figures import TechniqueFailure
+from ragistry.evaluation.figures import IndexCost, TechniqueFailure
 from ragistry.evaluation.measures import parse_measures
 from ragistry.evaluation.summary import summarise
 from tests.conftest import full_run
@@ -308,7 +307,7 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each():
         }
         for at, name in enumerate("abcdef", 2)
     }
-    cost = SimpleNamespace(chunking="document", chunks=9, cut=2)
+    cost = IndexCost("document", documents=9, chunks=9, cut=2)
     result = summarised(dataset, {}, "R@30 R@40", answers=answers | {"sound": ranked(dataset, good)})
     assert len(result.warnings) == 3
     for warning, value in zip(result.warnings, ("R@30", "39 of 40", "'x0'"), strict=True):

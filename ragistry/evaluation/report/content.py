@@ -119,6 +119,7 @@ def tables(comparison: Comparison) -> dict[str, ReportTable]:
         return {}
     found = {
         "overview": overview(comparison),
+        "models": embed_models(comparison),
         "quality": quality(comparison),
         "controls": controls(comparison),
         "differences": differences(comparison),
@@ -150,6 +151,28 @@ def overview(comparison: Comparison) -> ReportTable:
     )
     columns = ["technique", main, f"vs {baseline if len(baseline) <= SHORT else 'baseline'} [95 %]", "p (Holm)", "ms"]
     return ReportTable("Techniques", columns, rows, note, _chosen(comparison))
+
+
+def embed_models(comparison: Comparison) -> ReportTable:
+    """List the compared embedders: the best technique with each, and the cost of its index and of a search."""
+    used = {name: of["embed_model"] for name, of in comparison.provenance["techniques"].items() if "embed_model" in of}
+    rows: list[Row] = []
+    for model, identity in comparison.provenance.get("embedders", {}).items():
+        best = next((name for name in comparison.by_quality if used.get(name) == identity), None)
+        if best is None:
+            continue
+        result = comparison.techniques[best]
+        costs = [one for one in comparison.indexes.values() if one.embed_model == model]
+        row: Row = [model, f"{result.measures[comparison.measure].mean:.3f}"]
+        row += [f"{sum(getattr(one, key) for one in costs):,.1f}" for key in ("seconds", "cpu_seconds")]
+        row += [f"{sum(one.disk_bytes for one in costs) / 1e6:,.1f}"]
+        rows.append([*row, f"{result.latency_ms.p50:.1f}", f"{result.cpu_ms.p50:.1f}"])
+    note = (
+        f"{comparison.measure} and the search are those of the best technique with each model. Index: time and CPU to "
+        "embed and write it, also for vectors of earlier comparisons, but not for those of the library."
+    )
+    columns = ["embedding model", comparison.measure, "index s", "CPU s", "MB", "search ms", "CPU ms"]
+    return ReportTable("Embedding models", columns, rows, note)
 
 
 def plan_table(comparison: Comparison | None) -> ReportTable:
@@ -299,19 +322,20 @@ def indexes(comparison: Comparison) -> ReportTable:
     rows: list[Row] = []
     for one in comparison.indexes.values():
         counts = [f"{number:,}" for number in (one.documents, one.chunks, one.cut)]
-        took = [f"{one.embed_seconds:,.0f}", f"{one.write_seconds:,.1f}", f"{one.disk_bytes / 1e6:,.1f}"]
-        rows.append([one.chunking, *counts, *took])
+        took = [f"{one.embed_seconds:,.0f}", f"{one.write_seconds:,.1f}", f"{one.cpu_seconds:,.1f}"]
+        took.append(f"{one.disk_bytes / 1e6:,.1f}")
+        rows.append([one.name, *counts, *took])
     memory, embedder = comparison.provenance["machine"]["peak_memory_bytes"], comparison.provenance["embedder"]
     note = f"Peak memory of this process: {memory / 1e6:,.0f} MB. " if memory else ""
     if embedder:
-        note += (
-            f"Truncated: chunks longer than {embedder['max_tokens']} tokens, of which only the beginning is embedded."
-        )
+        named = comparison.provenance.get("embedders") or {"": embedder}
+        limits = " or ".join(dict.fromkeys(str(one["max_tokens"]) for one in named.values()))
+        note += f"Truncated: chunks longer than {limits} tokens, of which only the beginning is embedded."
     if own := sum(one.as_in_library for one in comparison.indexes.values()):
         note += f" {numbered(own, 'document[|s] [is|are] cut as in the library, with [its|their] headings')}."
     if taken := sum(one.from_library for one in comparison.indexes.values()):
         note += f" {numbered(taken, '[vector was|vectors were]')} taken from the library, at no cost."
-    columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "MB on disk"]
+    columns = ["chunking", "documents", "chunks", "truncated", "embedding s", "writing s", "CPU s", "MB on disk"]
     return ReportTable("Index", columns, rows, note)
 
 

@@ -47,7 +47,7 @@ def print_report(comparison: Comparison, out: Console, *, wrap: bool = True, det
     say(str(comparison.verdict), "bold")
     for failure in failures(comparison):
         say(failure, "bold red", "x")
-    for name in ("overview", *(IN_DETAIL if details else ())):
+    for name in ("overview", "models", *(IN_DETAIL if details else ())):
         if name not in made:
             continue
         out.print()

@@ -13,10 +13,25 @@ from ragistry.config.settings import LOCAL
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError, EvaluationError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
-from ragistry.evaluation.systems.index import FOLDER, Corpus, DatasetIndex, library_index, open_index
+from ragistry.evaluation.systems.index import (
+    FOLDER,
+    Corpus,
+    DatasetIndex,
+    UnfinishedIndexError,
+    library_index,
+    open_index,
+)
 from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.evaluation.systems.masking import MaskedLibrary, read_salt
-from ragistry.evaluation.systems.recorded_answers import KINDS, RecordedEmbedder, cached_embedder, recording, replaying
+from ragistry.evaluation.systems.recorded_answers import (
+    KINDS,
+    AnswerStore,
+    RecordedEmbedder,
+    cached_embedder,
+    model_of,
+    recording,
+    replaying,
+)
 from ragistry.evaluation.systems.systems import (
     System,
     Want,
@@ -33,7 +48,7 @@ from ragistry.evaluation.systems.systems import (
     with_bases,
     with_given_entries,
 )
-from ragistry.evaluation.systems.variants import Chunking, Variant
+from ragistry.evaluation.systems.variants import EMBED_MODEL, Chunking, Variant
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local.database import FILE as STORE_FILE
 from ragistry.techniques.checks import Checked, Parts
@@ -46,8 +61,10 @@ from ragistry.types import Progress
 from ragistry.workspace import Workspace, open_workspace
 
 EMBEDDER: Want = ("embedder", None)
-Searchable = dict[Chunking, tuple[TechniqueRegistry, DatasetIndex | None]]
-"""Chunking → the registry of techniques over its index; no index if no technique needs a store."""
+Basis = tuple[Chunking, str | None]
+"""How documents are cut, and the name of the embedder; None for that of the workspace."""
+Searchable = dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None] | UnfinishedIndexError]
+"""Basis → the registry of techniques over its index; no index if no technique needs a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,7 @@ class Contenders:
         record: File that keeps the answers of models.
         replay: File of recorded answers.
         salt: Salt of the opaque names of sources; None for that of the workspace.
+        deadline: Value of `perf_counter` until which indexes are built; None: no limit.
     """
 
     variants: Sequence[Variant]
@@ -73,6 +91,7 @@ class Contenders:
     record: Path | None = None
     replay: Path | None = None
     salt: str | None = None
+    deadline: float | None = None
 
 
 class Built(NamedTuple):
@@ -127,7 +146,9 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
                 built.systems.append(ready_system(one.name, objects[one.technique]))
             else:
                 embeds = one.chunking.fit or EMBEDDER in wants[one.name]
-                searched, technique = searchable[one.chunking], objects[one.technique]
+                searched, technique = searchable[one.chunking, one.embed_model], objects[one.technique]
+                if isinstance(searched, UnfinishedIndexError):
+                    raise searched
                 built.systems.append(_system(*searched, one, technique, embeds=embeds, n_results=n_results))
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
@@ -145,6 +166,9 @@ def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
     unready = [one for one in variants if not is_ready(objects[one.technique])]
     file, checked, parts = checked_entries(known, unready, objects)
     plain = TechniqueRegistry(file, checked, {}, parts)
+    for one in unready:
+        if one.embed_model is not None and objects[one.technique] is None:
+            _check_states_no_model(plain, one)
     wants = {one.name: _wanted(plain, one, objects[one.technique]) for one in unready}
     return Entries(variants, objects, (file, checked, parts), wants)
 
@@ -152,23 +176,32 @@ def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
 def _open_indexes(
     stack: ExitStack, contenders: Contenders, entries: Entries, workspace: Workspace, progress: Progress | None
 ) -> tuple[Searchable, RecordedEmbedder | None]:
-    """Open the index of each chunking; return it with its registry of techniques, and the embedder of all."""
+    """Open the index of each basis; return it with its registry of techniques, and the first embedder."""
     record, replay, dataset, salt = contenders.record, contenders.replay, contenders.dataset, contenders.salt or ""
     unready = [one for one in entries.variants if one.name in entries.wants]
-    fitted = {EMBEDDER} if any(one.chunking.fit for one in unready) else set()
-    models = _models(workspace, fitted.union(*entries.wants.values()), record, replay)
+    wanted_models = set[Want]()
+    for one in unready:
+        needed = entries.wants[one.name] | ({EMBEDDER} if one.chunking.fit else set())
+        wanted_models |= {("embedder", one.embed_model) if want == EMBEDDER else want for want in needed}
+    models = _models(workspace, wanted_models, record, replay)
+    embedders: dict[str | None, Any] = models.pop("embedders")
+    if "embedder" in models:
+        embedders[None] = models.pop("embedder")
     folder = contenders.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
     records = record is not None or replay is not None
     if records:  # Every answer has to be recorded.
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-    elif "embedder" in models:
-        models["embedder"] = cached_embedder(models["embedder"], folder / "vectors.db")
+    elif embedders:
+        kept = AnswerStore(folder / "vectors.db")
+        embedders = {name: cached_embedder(one, kept) for name, one in embedders.items()}
     language = _language(dataset, workspace.settings.language)
     found: Searchable = {}
     file, checked, parts = entries.registry
-    for chunking in dict.fromkeys(one.chunking for one in unready):
-        wanted = set[Want]().union(*(entries.wants[one.name] for one in unready if one.chunking == chunking))
-        resources: dict[str, Any] = dict(models)
+    for basis in dict.fromkeys((one.chunking, one.embed_model) for one in unready):
+        chunking, name = basis
+        sharing = [one for one in unready if (one.chunking, one.embed_model) == basis]
+        wanted = set[Want]().union(*(entries.wants[one.name] for one in sharing))
+        resources: dict[str, Any] = models | ({"embedder": embedders[name]} if name in embedders else {})
         index = None
         if chunking.library:
             if dataset.library != (home := str(workspace.root.resolve())):
@@ -178,21 +211,27 @@ def _open_indexes(
             index = library_index(dataset, workspace, salt)
             resources["library"] = MaskedLibrary(workspace.library, index.store)
         elif "store" in {name for name, _ in wanted}:
-            vectors = models["embedder"] if EMBEDDER in wanted else None
-            counter = models["embedder"] if chunking.fit else None
+            vectors = embedders[name] if EMBEDDER in wanted else None
+            counter = embedders[name] if chunking.fit else None
             library = _library(workspace)
             known = library if isinstance(vectors, RecordedEmbedder) and not records else None
             own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
-            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
-            index, store = open_index(corpus, folder, salt, progress)
+            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own, contenders.deadline)
+            try:
+                index, store = open_index(corpus, folder, salt, progress)
+            except UnfinishedIndexError as error:
+                called = f" with {name!r}" if name else ""
+                found[basis] = UnfinishedIndexError(f"the index{called} was not completed: {error}")
+                continue
             stack.callback(store.close)
+            index = replace(index, cost=replace(index.cost, embed_model=name or ""))
         if index is not None:
             resources["store"] = index.store
         registry = TechniqueRegistry(file, checked, resources, parts)
         registry.searches_words = index is not None and "text" in index.store.abilities
         registry.language = language
-        found[chunking] = registry, index
-    return found, models.get("embedder")
+        found[basis] = registry, index
+    return found, next(iter(embedders.values()), None)
 
 
 def _library(workspace: Workspace) -> LibraryStore | None:
@@ -234,6 +273,22 @@ def _check(contenders: Contenders) -> None:
             )
 
 
+def _check_states_no_model(registry: TechniqueRegistry, variant: Variant) -> None:
+    """Raise `EvaluationError` if an entry or one of its bases states a model, which its indexes would not have."""
+    for name in with_bases(registry, variant.entry):
+        if stated := registry.entry(name).config.get("embedding_model"):
+            raise EvaluationError(
+                f"technique {name!r} has embedding_model: {stated!r}, so it cannot be compared with other embedders; "
+                "remove that key, or --embed-model (in Python, embed_models)"
+            )
+
+
+def embedding_techniques(contenders: Contenders, workspace: Workspace) -> set[str]:
+    """Return the techniques of the variants that use vectors."""
+    wants = read_contenders(contenders, workspace).wants
+    return {one.technique for one in contenders.variants if EMBEDDER in wants.get(one.name, ())}
+
+
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
     """Fill in the values of the workspace."""
     reading = workspace.reading
@@ -259,22 +314,28 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
         raise EvaluationError("record cannot be combined with replay")
     parts = {}
     for kind, name in sorted(wanted, key=str) if replay is None else ():
-        if kind in KINDS and (model := model_in(workspace.registry.resources, (kind, name))) is not None:
+        named = kind == "embedder" and name is not None
+        resources = (
+            {"embedders": {name: workspace.embedder_named(str(name))}} if named else workspace.registry.resources
+        )
+        if kind in KINDS and (model := model_in(resources, (kind, name))) is not None:
             parts[kind if name is None else f"{kind} {name}"] = model
     if replay is not None:
         parts = replaying(replay)
-        if EMBEDDER in wanted and "embedder" not in parts:
-            raise EvaluationError(f"{str(replay)!r} has no answers of an embedder; record it with --record {replay}")
+        for kind, name in wanted:
+            if kind == "embedder" and (part := kind if name is None else f"{kind} {name}") not in parts:
+                called = f"the embedder {name!r}" if name else "an embedder"
+                raise EvaluationError(f"{str(replay)!r} has no answers of {called}; record it with --record {replay}")
     elif record is not None:
         parts = recording(parts, record)
-    resources: dict[str, Any] = {f"{kind}s": {} for kind in MODELS}
+    found: dict[str, Any] = {f"{kind}s": {} for kind in ("embedder", *MODELS)}
     for part, model in parts.items():
         kind, _, name = part.partition(" ")
         if name:
-            resources[f"{kind}s"][name] = model
+            found[f"{kind}s"][name] = model
         else:
-            resources[kind] = model
-    return resources
+            found[kind] = model
+    return found
 
 
 def _system(
@@ -307,6 +368,8 @@ def _system(
         entered = registry.get(variant.entry)
         made, search_top_k = entered, None if entered.sets_top_k else n_results
         configuration, not_resumed = resolve(registry, variant.entry)
+    if embeds and variant.embed_model is not None:
+        configuration |= {EMBED_MODEL: model_of(registry.resources["embedder"])}
     return System(
         variant.name,
         registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter, time
+from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.folder import EVALUATION, REPOSITORIES
-from ragistry.errors import ModelError, StoreError
+from ragistry.errors import EvaluationError, ModelError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
@@ -53,8 +53,12 @@ WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
 """Embedder recorded for an index without vectors; its store has one constant number per chunk."""
 TIMED_TEXTS = 16
 """Number of texts that are embedded first, to estimate the time of all."""
-_LAYOUT = 4
-"""Version of the chunks' metadata; increase it to rebuild every index."""
+_LAYOUT = 5
+"""Version of the chunks' metadata and of the card; increase it to rebuild every index."""
+
+
+class UnfinishedIndexError(EvaluationError):
+    """An index was not completed in the time that was allowed."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ class Corpus:
         language: The language of the words.
         library: A store whose vectors of equal texts are taken instead of embedding them; None without one.
         own: The chunks of documents that are cut as in the library; the others are cut here.
+        deadline: Value of `perf_counter` until which texts are embedded; None: no limit.
     """
 
     dataset: Dataset
@@ -134,6 +139,7 @@ class Corpus:
     language: str = "english"
     library: LibraryStore | None = None
     own: Mapping[str, Sequence[Chunk]] = field(default_factory=dict)
+    deadline: float | None = None
 
     def file_name(self) -> str:
         """Return the name of the index folder, made from everything that decides its content."""
@@ -256,6 +262,7 @@ def open_index(
     Raises:
         ModelError: The model refused a text, or cannot be reached.
         StoreError: The index cannot be written.
+        UnfinishedIndexError: Not all texts can be embedded before the deadline.
     """
     home = folder / corpus.file_name()
     folder.mkdir(parents=True, exist_ok=True)
@@ -286,7 +293,7 @@ def _verified(home: Path, language: str) -> IndexCost | None:
 
 def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
     """Cut a corpus, embed the chunks, write them into a store in ``home``, and write a card of the cost."""
-    start, counter = perf_counter(), Counter(corpus)
+    start, cpu, counter = perf_counter(), process_time(), Counter(corpus)
     with closing(open_local(home, language=corpus.language)) as store:
         writer = Collected(store, corpus.own_rows())
         report = Ingest(cast("LibraryStore", writer), counter, corpus.reading(), corpus.dataset.name).run(
@@ -295,15 +302,15 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
         if report.failed:
             raise report.failed[0].cause
         texts = [searched_text(row.text, row.metadata) for row in writer.rows]
-        embedding, from_library = perf_counter(), 0
+        embedding, embedding_cpu, from_library = perf_counter(), process_time(), 0
         if corpus.vectors is not None:
             from_library = _embed(corpus, writer.rows, texts, progress)
             vectors = corpus.vectors.embed(texts)
             writer.rows = [row._replace(embedding=vector) for row, vector in zip(writer.rows, vectors, strict=True)]
-        embedding = perf_counter() - embedding
+        embedding, embedding_cpu = perf_counter() - embedding, process_time() - embedding_cpu
         store.add_documents(writer.rows)
     limit = 0 if corpus.vectors is None else counter.fingerprint.max_tokens
-    embed_seconds, tokens = (0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(texts)
+    embed_seconds, embed_cpu, tokens = (0.0, 0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(texts)
     cost = IndexCost(
         chunking=str(corpus.chunking),
         documents=len(corpus.dataset.corpus),
@@ -314,6 +321,7 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
         embed_seconds=embed_seconds,
         embed_tokens=round(tokens),
         write_seconds=perf_counter() - start - embedding,
+        cpu_seconds=process_time() - cpu - embedding_cpu + embed_cpu,
         disk_bytes=bytes_below(home),
     )
     (home / CARD).write_text(json.dumps(asdict(cost)), encoding="utf-8")
@@ -323,7 +331,8 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
 def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], progress: Progress | None) -> int:
     """Embed the texts whose vectors are not known. Before the start, report their number and how long it takes.
 
-    Returns the number of vectors from the library. Raises `ModelError` with the document of a text that is refused.
+    Returns the number of vectors from the library. Raises `ModelError` with the document of a text that is refused, and
+    `UnfinishedIndexError`.
     """
     vectors = corpus.vectors
     assert vectors is not None
@@ -349,7 +358,17 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
     seconds = (perf_counter() - start) * sum(map(len, missing)) / max(1, sum(map(len, sample)))
     known = f" ({len(texts) - total:,} of {len(texts):,} are known)" if total < len(texts) else ""
     activity = f"embedding {numbered(total, '[chunk|chunks]')}{known}{ESTIMATE}{duration(seconds)}"
+    if corpus.deadline is not None and (left := corpus.deadline - perf_counter()) < seconds:
+        raise UnfinishedIndexError(
+            f"embedding {numbered(total, '[chunk|chunks]')} takes about {duration(seconds)}, and --max-minutes leaves "
+            f"{duration(max(0.0, left))}; allow more (in Python, max_minutes)"
+        )
     for first in range(0, total, TEXTS_AT_ONCE):
+        if corpus.deadline is not None and perf_counter() > corpus.deadline:
+            raise UnfinishedIndexError(
+                f"{first:,} of {numbered(total, '[chunk|chunks]')} were embedded before --max-minutes ended; their "
+                "vectors are kept, so run it again"
+            )
         if progress is not None:
             progress(activity, first, total)
         embed(missing[first : first + TEXTS_AT_ONCE])

@@ -39,10 +39,10 @@ def library_chunks(dataset: Dataset, store: LibraryStore) -> dict[str, list[Chun
     Documents that were changed after the test set was made, and those of no library, are missing.
 
     Args:
-        dataset: A test set. The result is empty if a program did not make its queries.
+        dataset: A test set. The result is empty if a program did not make its queries, and it is not a library.
         store: The store of the library.
     """
-    if not dataset.synthetic:
+    if not dataset.synthetic and dataset.library is None:
         return {}
     texts = {one.id: one.text for one in dataset.corpus if not one.title}
     queries, cut_out = _queries_of(dataset)

@@ -94,9 +94,10 @@ def replaying(file: str | Path) -> dict[str, Any]:
     return {name: _RECORDED[kind](records, model) for name, (kind, model) in records.models().items()}
 
 
-def cached_embedder(embedder: Embedder, path: Path) -> RecordedEmbedder:
+def cached_embedder(embedder: Embedder, path: Path | AnswerStore) -> RecordedEmbedder:
     """Cache the vectors of an embedder in a file, which any number of models may share."""
-    return RecordedEmbedder(AnswerStore(path), fingerprint_of(embedder), embedder)
+    file = path if isinstance(path, AnswerStore) else AnswerStore(path)
+    return RecordedEmbedder(file, fingerprint_of(embedder), embedder)
 
 
 class Answer(NamedTuple):
@@ -195,10 +196,11 @@ class AnswerStore:
                 ((_key(model, asked), answer) for asked, answer in answers),
             )
 
-    def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float]:
-        """Return the seconds and tokens of these answers."""
+    def cost(self, model: Any, asked: Sequence[Asked]) -> tuple[float, float, float]:
+        """Return the seconds, CPU-seconds and tokens of these answers."""
         known = self._known([_key(model, one) for one in asked]).values()
-        return sum(one.ms for one in known) / 1000, sum(one.tokens for one in known)
+        milliseconds = sum(one.ms for one in known), sum(one.cpu_ms for one in known)
+        return milliseconds[0] / 1000, milliseconds[1] / 1000, sum(one.tokens for one in known)
 
     def _known(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         query = "SELECT answer, ms, cpu_ms, tokens, note FROM answers WHERE asked = ?"
@@ -330,8 +332,8 @@ class RecordedEmbedder(RecordedModel):
         self.file.add(self.model, (({"role": "document", "text": text}, vector.tobytes()) for text, vector in pairs))
         return len(vectors)
 
-    def cost(self, texts: Sequence[str]) -> tuple[float, float]:
-        """Return the original seconds and tokens of the vectors of these documents."""
+    def cost(self, texts: Sequence[str]) -> tuple[float, float, float]:
+        """Return the original seconds, CPU-seconds and tokens of the vectors of these documents."""
         return self.file.cost(self.model, [{"role": "document", "text": text} for text in texts])
 
 

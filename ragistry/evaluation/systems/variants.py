@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -20,6 +20,7 @@ Grid = Mapping[str, Sequence[Any]]
 _COMMA = re.compile(r",(?![^\[{]*[\]}])")
 """A comma between values, outside brackets."""
 CHUNK_SIZE = "chunk_size"
+EMBED_MODEL = "embed_model"
 WHOLE = "document"
 LIBRARY = "library"
 OVERLAP_SHARE = 0.15
@@ -54,12 +55,13 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One column of a comparison: a technique, the changes of its entry, and the chunking."""
+    """One column of a comparison: a technique, the changes of its entry, the chunking, and the embedder by its name."""
 
     name: str
     technique: str
     chunking: Chunking
     changes: dict[str, Any] = field(default_factory=dict)
+    embed_model: str | None = None
 
     @property
     def entry(self) -> str:
@@ -110,10 +112,24 @@ def parse_chunking(size: Any) -> Chunking:
     )
 
 
-def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[Variant]:
+def variants(
+    techniques: Sequence[str],
+    chunking: Chunking,
+    grid: Grid,
+    embed_models: Sequence[str] = (),
+    *,
+    embedding: Container[str] = (),
+) -> list[Variant]:
     """Combine every technique with every combination of its grid values, in order.
 
-    The name shows the varied values: ``hybrid[k=10,chunk_size=500/75]``.
+    The name shows the varied values: ``hybrid[k=10,chunk_size=500/75]``, ``naive[minilm]``.
+
+    Args:
+        techniques: The techniques.
+        chunking: How documents are cut, unless the grid says it.
+        grid: The values.
+        embed_models: Embedders by name, for the techniques of ``embedding``; the others search the index of the first.
+        embedding: Techniques that use vectors.
 
     Raises:
         EvaluationError: The grid has a parameter of a technique that is not compared, or a combination occurs twice.
@@ -129,12 +145,14 @@ def variants(techniques: Sequence[str], chunking: Chunking, grid: Grid) -> list[
     found: dict[str, Variant] = {}
     for technique in techniques:
         own = {key.partition(".")[2]: values for key, values in grid.items() if key.partition(".")[0] == technique}
-        for size, values in product(sizes, product(*own.values())):
+        models: Sequence[str | None] = embed_models if technique in embedding else embed_models[:1]
+        for size, values, model in product(sizes, product(*own.values()), models or [None]):
             changes = dict(zip(own, values, strict=True))
             shown = changes | ({CHUNK_SIZE: size} if CHUNK_SIZE in grid else {})
-            settings = ",".join(f"{key}={value}" for key, value in shown.items())
+            own_model = [model] if model is not None and technique in embedding else []
+            settings = ",".join([*own_model, *(f"{key}={value}" for key, value in shown.items())])
             name = f"{technique}[{settings}]" if settings else technique
             if name in found:
                 raise EvaluationError(f"{name!r} would be compared twice; give each technique and each value once")
-            found[name] = Variant(name, technique, size, changes)
+            found[name] = Variant(name, technique, size, changes, model)
     return list(found.values())

@@ -1,0 +1,178 @@
+"""Compare embedders: one index for each, their cost, vectors that are reused, and a limit of time."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ragistry import Workspace, open_workspace
+from ragistry.errors import EvaluationError
+from ragistry.evaluation import Comparison, compare, markdown, page, read_library
+from ragistry.evaluation.report.text import print_report
+from ragistry.models.minilm import MiniLMEmbedder
+from ragistry.testing.hashed import HashingEmbedder
+from tests.conftest import Corpus
+from tests.evaluation.small_sets import TOPICS, topics
+from tests.messages import refused
+from tests.models import folders
+
+TECHNIQUES = """
+techniques:
+  naive: {use: naive}
+  bm25: {use: bm25}
+  hybrid: {use: hybrid, bases: [naive, bm25]}
+  stated: {use: naive, embedding_model: all-MiniLM-L6-v2}
+"""
+MODELS = ["minilm", "folder:./mine"]
+
+
+class Small(HashingEmbedder):
+    """An embedder without a model, of a dimension of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(24)
+
+
+class Slow(HashingEmbedder):
+    """An embedder that takes long, by a clock that the test moves."""
+
+    now = 0.0
+
+    def embed(self, texts: Any, *, role: Any = "document") -> Any:
+        Slow.now += 10 * len(texts)
+        return super().embed(texts, role=role)
+
+    def __init__(self) -> None:
+        super().__init__(20)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Any:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "techniques.yaml").write_text(TECHNIQUES, encoding="utf-8")
+    with open_workspace(tmp_path) as found:
+        yield found
+
+
+def small(name: str = "Small") -> str:
+    return f"tests.evaluation.test_embed_models:{name}"
+
+
+def shown(comparison: Comparison) -> str:
+    out = Console(file=StringIO(), width=80, markup=False, highlight=False)
+    print_report(comparison, out)
+    return out.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_each_model_has_one_index_for_all_techniques(opened: Workspace, tmp_path: Path) -> None:
+    folders.minilm(tmp_path / "mine", **{"1_Pooling/config.json": {"pooling_mode_cls_token": True}})
+    found = compare(["naive", "bm25", "hybrid"], topics(), ["nDCG@10"], workspace=opened, embed_models=MODELS)
+    varied = {f"{technique}[{model}]" for technique in ("naive", "hybrid") for model in MODELS}
+    assert set(found.techniques) == {"bm25", *varied}
+    assert found.baseline == "naive[minilm]"
+    assert set(found.indexes) == {"document, minilm", "document, folder:./mine"}
+    assert found.runs["naive[minilm]"] != found.runs["naive[folder:./mine]"], "another pooling ranks otherwise"
+    alone = compare(["naive"], topics(), ["nDCG@10"], workspace=opened)
+    assert alone.runs["naive"] == found.runs["naive[minilm]"]
+    for cost in found.indexes.values():
+        assert (cost.chunks, cost.disk_bytes > 0) == (len(TOPICS), True)
+        assert cost.seconds > 0 < cost.cpu_seconds
+    record = found.to_json()["provenance"]
+    assert list(record["embedders"]) == MODELS
+    assert record["techniques"]["naive[folder:./mine]"]["embed_model"]["provider"] == "folder"
+    assert Comparison.from_json(json.loads(json.dumps(found.to_json()))).indexes == found.indexes
+    terminal = shown(found)
+    assert max(map(len, terminal.splitlines())) <= 80
+    for text in (terminal, markdown(found).replace("\\", ""), page(found)):
+        table = text[text.index("Embedding models") :]
+        assert all(words in table for words in (*MODELS, "index s", "CPU s", "search ms", "CPU ms", "MB"))
+
+
+def test_vectors_of_the_library_and_of_earlier_comparisons_are_reused(
+    opened: Workspace, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened.library.create_collection("notes", "Notes")
+    opened.library.ingest_folder(
+        corpus({f"{name}.md": f"# {name}\n\n{text}" for name, text in TOPICS.items()}), "notes"
+    )
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"text": "when does dough rise", "sources": ["bread.md"]}\n', encoding="utf-8")
+    asked: list[str] = []
+
+    embed = MiniLMEmbedder.embed
+
+    def counted(self: MiniLMEmbedder, texts: list[str], *, role: Any = "document") -> Any:
+        asked.extend(texts if role == "document" else [])
+        return embed(self, texts, role=role)
+
+    monkeypatch.setattr(MiniLMEmbedder, "embed", counted)
+    for _ in range(2):
+        found = compare(["hybrid"], read_library(opened, queries), workspace=opened, embed_models=["minilm", small()])
+        assert asked == []
+    taken = {one.embed_model: one.from_library for one in found.indexes.values()}
+    assert taken == {"minilm": len(TOPICS), small(): 0}
+    assert {one.as_in_library for one in found.indexes.values()} == {len(TOPICS)}, "cut as in the library"
+    assert opened.store.embedder() == opened.embedder.fingerprint, "the library is left alone"
+
+
+def test_models_are_recorded_and_replayed(opened: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both: dict[str, Any] = {"workspace": opened, "embed_models": ["minilm", small()]}
+    live = compare(["naive"], topics(), record=tmp_path / "models.db", runs=tmp_path / "runs", **both)
+    monkeypatch.setattr(MiniLMEmbedder, "embed", lambda *_, **__: pytest.fail("embedded"))
+    monkeypatch.setattr(Small, "embed", lambda *_, **__: pytest.fail("embedded"))
+    assert compare(["naive"], topics(), replay=tmp_path / "models.db", **both).runs == live.runs
+    resumed = compare(["naive"], topics(), runs=tmp_path / "runs", replay=tmp_path / "models.db", **both)
+    assert resumed.runs == live.runs
+    with refused(EvaluationError, small("Slow")):
+        compare(["naive"], topics(), replay=tmp_path / "models.db", workspace=opened, embed_models=[small("Slow")])
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_an_index_that_takes_too_long_is_named_and_there_is_no_winner(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch, at_start: bool
+) -> None:
+    monkeypatch.setattr(Slow, "now", 0.0)
+    for module in ("comparison", "systems.index"):
+        monkeypatch.setattr(f"ragistry.evaluation.{module}.perf_counter", lambda: Slow.now)
+    if not at_start:  # the estimate is too low
+        monkeypatch.setattr("ragistry.evaluation.systems.index.TIMED_TEXTS", 1)
+        monkeypatch.setattr("ragistry.evaluation.systems.index.TEXTS_AT_ONCE", 1)
+    asked: dict[str, Any] = {"workspace": opened, "embed_models": ["minilm", small("Slow")]}
+    found = compare(["naive", "bm25"], topics(), ["nDCG@10"], max_minutes=0.7, **asked)
+    assert set(found.techniques) == {"naive[minilm]", "bm25"}
+    assert set(found.failures) == {f"naive[{small('Slow')}]"}
+    assert found.verdict.decision == "impossible"
+    assert f"naive[{small('Slow')}]" in found.verdict.sentence
+    assert f"x naive[{small('Slow')}] failed" in " ".join(shown(found).split())
+    again = compare(["naive", "bm25"], topics(), ["nDCG@10"], **asked)
+    assert (set(again.failures), again.verdict.decision != "impossible") == (set(), True)
+
+
+@pytest.mark.parametrize(
+    ("techniques", "options", "words"),
+    [
+        (["naive"], {"embed_models": ["minilm", "minilm"]}, ["minilm"]),
+        (["naive"], {"embed_models": "minilm"}, ["minilm"]),
+        (["naive"], {"embed_models": [""]}, ["''"]),
+        (["naive"], {"embed_models": ["minilm", "folder:nowhere"]}, ["folder:nowhere"]),
+        (["naive"], {"embed_models": ["minilm", "./bge"]}, ["folder:./bge"]),
+        (["naive"], {"embed_models": ["openai:large"]}, ["openai:large"]),
+        (["bm25"], {"embed_models": ["minilm"]}, ["embed_models"]),
+        (["stated"], {"embed_models": ["minilm"]}, ["stated", "all-MiniLM-L6-v2"]),
+        (["naive"], {"embed_models": ["minilm"], "chunk_size": "library"}, ["library"]),
+        (["naive"], {"embed_models": ["minilm"], "max_minutes": 0}, ["0"]),
+        (["naive"], {"embed_models": ["minilm"], "max_minutes": float("nan")}, ["nan"]),
+        (["naive"], {"embed_models": ["minilm"], "baseline": "nave"}, ["nave"]),
+    ],
+)
+def test_models_that_cannot_be_compared_are_refused_before_anything_is_built(
+    opened: Workspace, tmp_path: Path, techniques: list[str], options: dict[str, Any], words: list[str]
+) -> None:
+    with refused(EvaluationError, *words):
+        compare(techniques, topics(), workspace=opened, cache=tmp_path / "cache", **options)
+    assert not (tmp_path / "cache").exists()
