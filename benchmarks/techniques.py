@@ -198,13 +198,13 @@ def markdown(rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def write(text: str) -> None:
+def write(text: str, begin: str = BEGIN) -> None:
     """Replace what stands between the marks of the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
     _, end, after = rest.partition(END)
     if not end:
-        sys.exit(f"{PAGE} has no {BEGIN.strip()!r} with {END!r} after it")
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{end}{after}", encoding="utf-8")
+        sys.exit(f"{PAGE} has no {begin.strip()!r} with {END!r} after it")
+    PAGE.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
