@@ -14,6 +14,7 @@ import pytest
 from tests import skips
 
 ROOT = Path(__file__).resolve().parents[1]
+BROWSER_TEST = "tests/web/test_filters.py::test_a_filter_limits_the_search_and_stays_in_the_address"
 
 
 def test_skipped_tests_are_counted_by_what_is_missing() -> None:
@@ -33,7 +34,7 @@ def without_browser(tmp_path: Path) -> dict[str, str]:
 
 
 def run(environment: dict[str, str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/web/test_reader.py"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", BROWSER_TEST]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
