@@ -88,6 +88,15 @@ class Document(JsonMethods):
         return [f"{self.score:.4g}", self._source, _excerpt(self.content, 300)]
 
 
+class Place(NamedTuple):
+    """The id of a chunk, and its source; None for what is unknown."""
+
+    id: str
+    collection: str | None
+    source_file: str | None
+    chunk_index: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The best chunks of a store for one query, without their texts.
@@ -98,6 +107,8 @@ class Ranking:
         kind: Kind of the scores.
         snapshot: Identifies the store and its version. Rankings of equal snapshots can be joined by key.
         read: Reads the documents of keys, with score 0; None if the store has changed since this snapshot.
+        places: Reads ids and sources of keys; None likewise.
+        parts: The rankings that were fused to this one.
     """
 
     scores: Mapping[int, float]
@@ -105,6 +116,13 @@ class Ranking:
     kind: ScoreKind
     snapshot: tuple[object, int]
     read: Callable[[Sequence[int]], Mapping[int, Document] | None]
+    places: Callable[[Sequence[int]], Mapping[int, Place] | None]
+    parts: tuple[Ranking, ...] = ()
+
+    def stage_scores(self, key: int) -> tuple[StageScore, ...]:
+        """Return the scores of all stages for one chunk, earliest first."""
+        earlier = [score for part in self.parts if key in part.scores for score in part.stage_scores(key)]
+        return (*earlier, StageScore(self.stage, self.kind, self.scores[key]))
 
 
 class Chunk(NamedTuple):

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -31,7 +32,7 @@ from ragistry.evaluation.systems.masking import real_name
 from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
-from ragistry.types import TOP_K_LIMIT, Document, Progress, Stage, StageScore, is_outside
+from ragistry.types import TOP_K_LIMIT, Document, Progress, Ranking, Stage, StageScore, is_outside
 from ragistry.utils.wording import agreeing, listed, numbered
 
 BATCH = 20
@@ -191,6 +192,35 @@ def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a technique found for one query.
+
+    Attributes:
+        best: Document → its first chunk, best first: a result, or its key in ``ranking``.
+        chunks: All results that were read.
+        ranking: The ranking of the keys.
+        stages: The stages of the search.
+    """
+
+    best: dict[str, Any]
+    chunks: Sequence[Document] = ()
+    ranking: Ranking | None = None
+    stages: Sequence[Stage] = ()
+
+    @property
+    def documents(self) -> list[tuple[str, float]]:
+        """The documents and their scores."""
+        scores = None if self.ranking is None else self.ranking.scores
+        return [(id, float(one.score if scores is None else scores[one])) for id, one in self.best.items()]
+
+    def stage_scores(self, id: str) -> Sequence[StageScore]:
+        """Return the scores of all stages for a document."""
+        one = self.best[id]
+        scores: Sequence[StageScore] = one.scores if self.ranking is None else self.ranking.stage_scores(one)
+        return scores
+
+
 @dataclass
 class Asking:
     """The queries to ask, and the rankings that came back.
@@ -223,6 +253,7 @@ class Asking:
     rankings: dict[str, dict[str, QueryRanking]] = field(default_factory=dict)
     failures: dict[str, TechniqueFailure] = field(default_factory=dict)
     resumed: int = 0
+    _units: dict[tuple[object, int], dict[int, str]] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> set[str]:
@@ -352,33 +383,31 @@ class Asking:
     def ask(self, system: System, query: str) -> QueryRanking:
         """Search for the cost, then ask for the ranking, once for each depth if that changes the first results."""
         searched = self.search(system, query)
-        best, chunks, stages = self._ranking(system, query, self.depth)
+        found = self._ranking(system, query, self.depth)
         shallow = {}
         if not (system.technique.stable_order or system.own_top_k):
-            shallow = {str(depth): _hits(self._ranking(system, query, depth)[0]) for depth in self.cutoffs}
-        relevant = [id for id, grade in self.dataset.qrels[query].items() if grade > 0 and id in best]
+            shallow = {str(depth): self._ranking(system, query, depth).documents for depth in self.cutoffs}
+        relevant = [id for id, grade in self.dataset.qrels[query].items() if grade > 0 and id in found.best]
         return replace(
             searched,
-            documents=_hits(best),
+            documents=found.documents,
             shallow=shallow,
             scores={
-                id: {stage_name(score): float(score.value) for score in best[id].scores if math.isfinite(score.value)}
-                for id in dict.fromkeys([*list(best)[:CUTOFF], *relevant])
+                id: {stage_name(score): float(score.value) for score in scores if math.isfinite(score.value)}
+                for id in dict.fromkeys([*islice(found.best, CUTOFF), *relevant])
+                for scores in [found.stage_scores(id)]
             },
             route=json.loads(
-                json.dumps([dict(stage.detail) for stage in stages if "chosen" in stage.detail], default=str)
+                json.dumps([dict(stage.detail) for stage in found.stages if "chosen" in stage.detail], default=str)
             ),
-            degraded=list(dict.fromkeys([*searched.degraded, *(one.degraded for one in stages if one.degraded)])),
-            passages=list(self._passages(system, chunks[: self.depth])),
+            degraded=list(dict.fromkeys([*searched.degraded, *(one.degraded for one in found.stages if one.degraded)])),
+            passages=list(self._passages(system, found.chunks[: self.depth])) if self.dataset.spans else [],
         )
 
-    def _ranking(
-        self, system: System, query: str, depth: int
-    ) -> tuple[dict[str, Document], Sequence[Document], Sequence[Stage]]:
+    def _ranking(self, system: System, query: str, depth: int) -> Asked:
         """Ask for results until they are of ``depth`` documents; a technique without a stable order is asked once.
 
-        Returns:
-            The best result of each document, all results, and the stages of the last request.
+        A technique that can rank is asked for keys and places of chunks, and reads no texts.
         """
         spans, stable = bool(self.dataset.spans), system.technique.stable_order
         documents = depth + self.drop_query  # one more for the document that is dropped
@@ -388,18 +417,44 @@ class Asking:
             if self.embedder is not None:
                 self.embedder.file.charged.clear()
             with collect() as trace:
-                chunks = system.technique.retrieve(
-                    self.dataset.queries[query], top_k=None if system.own_top_k else wanted
-                )
-            best: dict[str, Document] = {}  # a document has the rank of its first chunk
-            for chunk in chunks:
-                best.setdefault(self._unit(document_of(chunk, self.known, system)), chunk)
+                found = None if spans or system.own_top_k else self._identified(system, query, wanted)
+                if found is None:
+                    found = self._retrieved(system, query, None if system.own_top_k else wanted)
+            number = len(found.chunks if found.ranking is None else found.ranking.scores)
             if self.drop_query:
-                best.pop(query, None)
-            enough = len(best) >= depth or len(chunks) < wanted or wanted == TOP_K_LIMIT
+                found.best.pop(query, None)
+            enough = len(found.best) >= depth or number < wanted or wanted == TOP_K_LIMIT
             if enough or system.own_top_k or spans or not stable:
-                return dict(list(best.items())[:depth]), chunks, trace.stages()
+                return replace(found, best=dict(islice(found.best.items(), depth)), stages=trace.stages())
             wanted = min(TOP_K_LIMIT, wanted * 2)
+
+    def _retrieved(self, system: System, query: str, top_k: int | None) -> Asked:
+        chunks = system.technique.retrieve(self.dataset.queries[query], top_k=top_k)
+        best: dict[str, Any] = {}
+        for chunk in chunks:
+            best.setdefault(self._unit(document_of(chunk, self.known, system)), chunk)
+        return Asked(best, chunks)
+
+    def _identified(self, system: System, query: str, top_k: int) -> Asked | None:
+        """Rank without reading texts; None if the technique cannot, or a chunk belongs to no source."""
+        if system.index is None or not system.technique.can_rank:
+            return None
+        if (ranking := system.technique.rank(self.dataset.queries[query], top_k, None)) is None:
+            return None
+        units = self._units.setdefault(ranking.snapshot, {})
+        new = [key for key in ranking.scores if key not in units]
+        if (places := ranking.places(new)) is None:
+            return None
+        for key in new:
+            place = places[key]
+            if place.source_file is None:
+                return None
+            metadata = {"collection": place.collection or "", "source_file": place.source_file}
+            units[key] = self._unit(document_of(Document("", metadata, 0.0, place.id), self.known, system))
+        best: dict[str, Any] = {}
+        for key in ranking.scores:
+            best.setdefault(units[key], key)
+        return Asked(best, ranking=ranking)
 
     def _unit(self, document: str) -> str:
         """Return the first document with the same text."""
@@ -419,10 +474,6 @@ class Asking:
                 document = self._unit(document_of(chunk, self.known, system))
                 before = self.dataset.starts.get(document, 0)
                 yield document, start - before, end - before
-
-
-def _hits(best: Mapping[str, Document]) -> list[tuple[str, float]]:
-    return [(document, float(chunk.score)) for document, chunk in best.items()]
 
 
 def failure(error: Exception, query: str = "") -> TechniqueFailure:

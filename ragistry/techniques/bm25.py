@@ -23,6 +23,7 @@ class BM25Technique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         require_word_search(store, self, "use 'naive', as the default and as a base")
         self.store = store
+        self.can_rank = hasattr(store, "rank")
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
@@ -33,10 +34,9 @@ class BM25Technique:
 
     def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
         """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
-        rank = getattr(self.store, "rank", None)
-        if rank is None:
+        if not self.can_rank:
             return None
         with stage("search") as search:
-            ranking: Ranking = rank(query, top_k, where=where)
+            ranking: Ranking = self.store.rank(query, top_k, where=where)  # type: ignore[attr-defined]
             search.documents_out = len(ranking.scores)
         return ranking

@@ -79,6 +79,9 @@ class HybridTechnique:
             raise InvalidConfigError(f"{type(self).__name__}: bases is empty; list at least one technique")
         for key, said in self.disagreements(self.config.model_dump(), bases).items():
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
+        weights = self.config.weights or [1.0] * len(bases)
+        self._asked = [(base, weight) for base, weight in zip(bases, weights, strict=True) if weight]
+        self.can_rank = all(is_built_in(base) and getattr(base, "can_rank", False) for base, _ in self._asked)
 
     @staticmethod
     def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:
@@ -91,33 +94,60 @@ class HybridTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
         where = None if where is None else normalise(where)
+        ranking = self._ranked(query, wanted, where)
+        if ranking is not None and (read := ranking.read(list(ranking.scores))) is not None:
+            return ranked(
+                Document(one.content, one.metadata, ranking.scores[key], one.id, ranking.stage_scores(key))
+                for key, one in read.items()
+            )[:wanted]
         depth = whole_parts(wanted, self.config.fetch)
-        weights = self.config.weights or [1.0] * len(self.bases)
-        asked = [(base, weight) for base, weight in zip(self.bases, weights, strict=True) if weight]
-        if rankings := ranked_in_one_snapshot([base for base, _ in asked], query, depth, where):
-            with stage("fuse", fusion=self.config.fusion) as this:
-                values = self._fused([ranking.scores for ranking in rankings], asked, wanted, this)
-                documents = self._read(rankings, values, wanted)
-                if documents is not None:
-                    this.documents_out = len(documents)
-                    return documents
-        found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base, _ in asked])
+        found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base, _ in self._asked])
         with stage("fuse", fusion=self.config.fusion) as this:
             known = [distinct(ranking) for ranking in found]
-            values_by_id = self._fused([scores_of(documents) for documents in known], asked, wanted, this)
-            best = sorted(values_by_id, key=lambda identity: (-values_by_id[identity], identity))[:wanted]
+            values = self._fused([scores_of(documents) for documents in known], wanted, this)
+            best = sorted(values, key=lambda identity: (-values[identity], identity))[:wanted]
             this.documents_out = len(best)
-            return [merged(identity, known, self._score(values_by_id[identity])) for identity in best]
+            return [
+                merged(identity, known, StageScore("hybrid", self.config.fusion, values[identity])) for identity in best
+            ]
+
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
+        """Rank as `retrieve` does, without reading texts; None if a base cannot. The arguments were checked."""
+        if (ranking := self._ranked(query, top_k, where)) is None:
+            return None
+        numbers = Counter(ranking.scores.values())
+        places = ranking.places([key for key, score in ranking.scores.items() if numbers[score] > 1])
+        if places is None:
+            return None
+        ids = {key: place.id for key, place in places.items()}
+        best = sorted(ranking.scores, key=lambda key: (-ranking.scores[key], ids.get(key, "")))[:top_k]
+        return replace(ranking, scores={key: ranking.scores[key] for key in best})
+
+    def _ranked(self, query: str, wanted: int, where: Condition | None) -> Ranking | None:
+        """Return the best keys and those with the score of the last, equal ones in any order; None without rankings."""
+        if not self.can_rank:
+            return None
+        rankings = ranked_in_one_snapshot(
+            [base for base, _ in self._asked], query, whole_parts(wanted, self.config.fetch), where
+        )
+        if not rankings:
+            return None
+        with stage("fuse", fusion=self.config.fusion) as this:
+            values = self._fused([ranking.scores for ranking in rankings], wanted, this)
+            best = sorted(values, key=lambda key: -values[key])
+            last = values[best[wanted - 1]] if len(best) > wanted else -inf
+            scores = {key: values[key] for key in best if values[key] >= last}
+            this.documents_out = min(wanted, len(scores))
+        return replace(rankings[0], scores=scores, stage="hybrid", kind=self.config.fusion, parts=tuple(rankings))
 
     def _fused(
         self,
         rankings: Sequence[Mapping[Identity, float]],
-        asked: Sequence[tuple[Technique, float]],
         wanted: int,
         this: OpenStage,
     ) -> dict[Identity, float]:
         this.documents_in = sum(map(len, rankings))
-        weights, fusion = [weight for _, weight in asked], self.config.fusion
+        weights, fusion = [weight for _, weight in self._asked], self.config.fusion
         is_gated = self.config.gate and len(rankings) > 1
 
         def fuse(part: Sequence[Mapping[Identity, float]]) -> dict[Identity, float]:
@@ -125,7 +155,7 @@ class HybridTechnique:
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
             if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
-                names = [getattr(base, "name", type(base).__name__) for base, _ in asked]
+                names = [getattr(base, "name", type(base).__name__) for base, _ in self._asked]
                 this.detail["gate"] = [
                     {"base": name, "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
                     for name, weight, one in zip(names, weights, prominence, strict=True)
@@ -134,39 +164,17 @@ class HybridTechnique:
 
         return fused_in_parts(rankings, self.config.fetch, wanted, fuse)
 
-    def _score(self, value: float) -> StageScore:
-        return StageScore("hybrid", self.config.fusion, value)
-
-    def _read(self, rankings: Sequence[Ranking], values: Mapping[int, float], wanted: int) -> list[Document] | None:
-        """Read the best documents, and those with the score of the last; None if the store has changed."""
-        best = sorted(values, key=lambda key: -values[key])
-        last = values[best[wanted - 1]] if len(best) > wanted else -inf
-        read = rankings[0].read([key for key in best if values[key] >= last])
-        if read is None:
-            return None
-        documents = []
-        for key, document in read.items():
-            scores = [
-                StageScore(ranking.stage, ranking.kind, ranking.scores[key])
-                for ranking in rankings
-                if key in ranking.scores
-            ]
-            scores.append(self._score(values[key]))
-            documents.append(Document(document.content, document.metadata, values[key], document.id, tuple(scores)))
-        return ranked(documents)[:wanted]
-
 
 def ranked_in_one_snapshot(
     bases: Sequence[Technique], query: str, top_k: int, where: Condition | None
 ) -> list[Ranking]:
-    """Rank by bases of this package without reading texts; none if one of them cannot, or the store changed between.
+    """Rank by bases that can, without reading texts; none if one of them did not, or the store changed between.
 
     `Ranking.read` of any of them reads the documents of all.
     """
     rankings: list[Ranking] = []
     for base in bases:
-        rank = getattr(base, "rank", None) if is_built_in(base) else None
-        ranking = None if rank is None else rank(query, top_k, where)
+        ranking = base.rank(query, top_k, where)  # type: ignore[attr-defined]
         if ranking is None or (rankings and ranking.snapshot != rankings[0].snapshot):
             return []
         rankings.append(ranking)

@@ -44,6 +44,7 @@ class NaiveRAGTechnique:
         self.embedder = embedder
         self._recorded = store if isinstance(store, LibraryStore) else None
         self._ranking: RankingStore | None = store if hasattr(store, "rank") else None  # type: ignore[assignment]
+        self.can_rank = self._ranking is not None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)

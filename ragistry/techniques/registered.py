@@ -59,6 +59,7 @@ class RegisteredTechnique:
         stable_order: The results for a smaller ``top_k`` are the first of those for a larger one: what the attribute
             ``stable_order`` of the class says, else true for a technique of this package, if it builds only on such
             ones. Never with ``min_score``, because more candidates can meet it.
+        can_rank: It is one of this package that ranks without reading texts, over a store that can.
     """
 
     __slots__ = (
@@ -66,6 +67,7 @@ class RegisteredTechnique:
         "_checks_results",
         "_least",
         "_phrases",
+        "can_rank",
         "entry",
         "name",
         "sets_top_k",
@@ -93,6 +95,7 @@ class RegisteredTechnique:
         built_in = is_built_in(technique)
         own: bool = getattr(technique, "stable_order", built_in)
         self.stable_order: bool = own and all(base.stable_order for base in over) and not self._least
+        self.can_rank: bool = built_in and not self._least and getattr(technique, "can_rank", False)
         self._checks_arguments = not is_base and not built_in  # techniques of this package check them
         self._checks_results = not (is_base and built_in)
 
@@ -128,17 +131,16 @@ class RegisteredTechnique:
         return documents
 
     def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
-        """Rank without reading texts, as a base; None if the technique cannot, or its results must be checked."""
-        rank = None if self._checks_results or self._least else getattr(self.technique, "rank", None)
-        if rank is None or not hasattr(getattr(self.technique, "store", None), "rank"):
+        """Rank as `retrieve` does, without reading texts; None if it cannot. The arguments were checked."""
+        if not self.can_rank or (self._phrases is not None and parse_query(query) is not None):
             return None
         with stage(self.name) as this:
             try:
-                ranking: Ranking = rank(query, top_k, where)
+                ranking: Ranking | None = self.technique.rank(query, top_k, where)  # type: ignore[attr-defined]
             except Exception as error:
                 name_error(error, self.name)
                 raise
-            this.documents_out = len(ranking.scores)
+            this.documents_out = len(ranking.scores) if ranking is not None else 0
         return ranking
 
     def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:

@@ -26,7 +26,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
-from ragistry.evaluation.systems.masking import MaskedStore, real_name
+from ragistry.evaluation.systems.masking import MaskedStore, masked_store, real_name
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.ingest.run import Ingest, refused_error
@@ -114,7 +114,7 @@ def library_index(dataset: Dataset, workspace: Workspace, salt: str) -> DatasetI
         chunks=len(chunks),
         disk_bytes=bytes_below(folder) - sum(bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY),
     )
-    return DatasetIndex(MaskedStore(workspace.store, salt), cost, workspace.settings.language, contents)
+    return DatasetIndex(masked_store(workspace.store, salt), cost, workspace.settings.language, contents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ def open_index(
             shutil.rmtree(home, ignore_errors=True)
             cost = _build(corpus, home, progress)
     store = _opened(home, corpus.language)
-    masked = MaskedStore(store, salt, has_vectors=corpus.vectors is not None)
+    masked = masked_store(store, salt, has_vectors=corpus.vectors is not None)
     return DatasetIndex(masked, cost, corpus.language, own=corpus.own_hash()), store
 
 

@@ -9,8 +9,9 @@ folder of the documents does not know. Ids of chunks are made from the opaque na
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,10 +20,10 @@ from weakref import WeakKeyDictionary
 from filelock import FileLock
 
 from ragistry.errors import EvaluationError, StoreError, UnsupportedError
-from ragistry.protocols import LibraryStore
-from ragistry.types import Document, EmbedderFingerprint, SourceInfo, Where
-from ragistry.utils.ids import PLACE, id_of
-from ragistry.utils.where import JOINS, normalise
+from ragistry.protocols import LibraryStore, RankingStore
+from ragistry.types import Document, EmbedderFingerprint, Place, Ranking, SourceInfo, Where
+from ragistry.utils.ids import PLACE, chunk_id
+from ragistry.utils.where import JOINS, Condition, normalise
 
 if TYPE_CHECKING:
     from ragistry.library.service import DocumentService
@@ -72,6 +73,8 @@ class Hidden:
         sources: Opaque name → source.
         ids: Id of a chunk under the opaque name → its id in the store.
         all_ids: ``ids`` has every chunk.
+        ranking: The last ranking of the store.
+        places: Places of chunks in the version of that ranking, under the opaque names.
     """
 
     store: LibraryStore
@@ -80,6 +83,8 @@ class Hidden:
     sources: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     all_ids: bool = False
+    ranking: Ranking | None = None
+    places: dict[int, Place] = field(default_factory=dict)
 
 
 _HIDDEN: WeakKeyDictionary[MaskedStore, Hidden] = WeakKeyDictionary()
@@ -170,11 +175,15 @@ class MaskedStore:
         for one in documents:
             name = self._mask(str(one.metadata.get("source_file") or one.metadata.get("source") or ""))
             metadata = one.metadata | {key: name for key in HIDDEN if key in one.metadata}
-            known = all(metadata.get(key) is not None for key in PLACE)
-            id = id_of(one.content, metadata) if known else self._mask(one.id)
+            id = self._masked_id(one.id, *map(metadata.get, PLACE))
             ids[id] = one.id
             found.append(Document(one.content, metadata, one.score, id, one.scores))
         return found
+
+    def _masked_id(self, id: str, collection: str | None, name: str | None, index: int | None) -> str:
+        if collection is None or name is None or index is None:
+            return self._mask(id)
+        return chunk_id(collection, name, index)
 
     def _real_ids(self, ids: Sequence[str]) -> list[str]:
         hidden = _HIDDEN[self]
@@ -196,6 +205,74 @@ class MaskedStore:
             return {key: value}
         real = [sources.get(one, one) for one in operands]
         return {"source_file": {op: real if isinstance(operand, list) else real[0]}}
+
+
+class MaskedRankingStore(MaskedStore):
+    """A `MaskedStore` over a `RankingStore`."""
+
+    def search(
+        self,
+        query_vector: Sequence[float],
+        top_k: int = 10,
+        *,
+        where: Where | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> list[Document]:
+        self._check_vectors()
+        store: RankingStore = _HIDDEN[self].store  # type: ignore[assignment]
+        return self._masked(store.search(query_vector, top_k, where=self._real_where(where), embedder=embedder))
+
+    def rank(
+        self,
+        query: str | Sequence[float],
+        top_k: int,
+        *,
+        where: Condition | None = None,
+        embedder: EmbedderFingerprint | None = None,
+    ) -> Ranking:
+        if not isinstance(query, str):
+            self._check_vectors()
+        hidden = _HIDDEN[self]
+        store: RankingStore = hidden.store  # type: ignore[assignment]
+        real = None if where is None else normalise(self._unmasked(where))
+        ranking = store.rank(query, top_k, where=real, embedder=embedder)
+        if hidden.ranking is None or hidden.ranking.snapshot != ranking.snapshot:
+            hidden.places = {}
+        hidden.ranking = ranking
+        version = ranking.snapshot[1]
+        return replace(
+            ranking,
+            snapshot=(self, version),
+            read=partial(self._read_ranked, version),
+            places=partial(self._places_ranked, version),
+        )
+
+    def _read_ranked(self, version: int, keys: Sequence[int]) -> Mapping[int, Document] | None:
+        ranking = _HIDDEN[self].ranking
+        found = None if ranking is None or ranking.snapshot[1] != version else ranking.read(keys)
+        return None if found is None else dict(zip(found, self._masked(list(found.values())), strict=True))
+
+    def _places_ranked(self, version: int, keys: Sequence[int]) -> Mapping[int, Place] | None:
+        """Return places under the opaque names. Each is read once, because every question ranks most of them."""
+        hidden = _HIDDEN[self]
+        ranking, places = hidden.ranking, hidden.places
+        if ranking is None or ranking.snapshot[1] != version:
+            return None
+        if new := [key for key in keys if key not in places]:
+            if (found := ranking.places(new)) is None:
+                return None
+            for key, place in found.items():
+                name = None if place.source_file is None else self._mask(place.source_file)
+                id = self._masked_id(place.id, place.collection, name, place.chunk_index)
+                hidden.ids[id] = place.id
+                places[key] = Place(id, place.collection, name, place.chunk_index)
+        return places
+
+
+def masked_store(store: LibraryStore, salt: str, *, has_vectors: bool = True) -> MaskedStore:
+    """Return a view of a store with opaque names, which ranks if the store does."""
+    kind = MaskedRankingStore if hasattr(store, "rank") else MaskedStore
+    return kind(store, salt, has_vectors=has_vectors)
 
 
 class MaskedLibrary:

@@ -30,7 +30,7 @@ from ragistry.stores.records import (
     taken_source_error,
     text_hash,
 )
-from ragistry.types import Chunk, Document, SourceInfo
+from ragistry.types import Chunk, Document, Place, SourceInfo
 from ragistry.utils.custom_metadata import shared_metadata
 
 if TYPE_CHECKING:
@@ -273,6 +273,18 @@ def texts_of(connection: sqlite3.Connection, names: Sequence[Name]) -> dict[Name
         for name, found in chunks.items()
         if _UNKNOWN not in found
     }
+
+
+def places(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Place]:
+    """Return ids and sources of the stored chunks of these keys."""
+    rows = connection.execute(
+        "SELECT chunks.key, chunks.id, collection, source_file, "
+        "coalesce(json_extract(chunks.metadata, '$.chunk_index'), json_extract(sources.metadata, '$.chunk_index')) "
+        f"FROM {_WITH_SOURCE} "
+        "WHERE chunks.key IN (SELECT value FROM json_each(?))",
+        (json.dumps(keys),),
+    )
+    return {key: Place(*place) for key, *place in rows}
 
 
 def keys_of(connection: sqlite3.Connection, ids: Sequence[Any]) -> dict[str, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ragistry.protocols import Embedder, Vectors
 
 log = logging.getLogger(__name__)
+Read = TypeVar("Read")
 
 ATTEMPTS = 6
 """Number of attempts of a search if the store is written or an index is rebuilt meanwhile."""
@@ -339,8 +340,11 @@ class LocalStore:
                         made: Any = best_documents(found, top_k, stage, kind, ids_of=ids_of, documents_of=documents_of)
                     else:
                         scores = best_scores(found, top_k, kind, ids_of=ids_of)
-                        read = partial(self._read_ranked, head.version)
-                        made = Ranking(scores, stage, kind, (self, head.version), read)
+                        made = Ranking(
+                            scores, stage, kind, snapshot=(self, head.version),
+                            read=partial(self._read_ranked, rows.documents, head.version),
+                            places=partial(self._read_ranked, rows.places, head.version),
+                        )  # fmt: skip
                 except Stale as stale:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
@@ -360,10 +364,12 @@ class LocalStore:
                 behind = str(error)
         raise StoreError(f"the store {str(self.folder)!r} is written so often that no search succeeds; try again")
 
-    def _read_ranked(self, version: int, keys: Sequence[int]) -> Mapping[int, Document] | None:
-        """See `Ranking.read`."""
+    def _read_ranked(
+        self, read: Callable[[sqlite3.Connection, Sequence[int]], Read], version: int, keys: Sequence[int]
+    ) -> Read | None:
+        """See `Ranking.read` and `Ranking.places`."""
         with self._database.read() as connection:
-            return rows.documents(connection, keys) if read_head(connection).version == version else None
+            return read(connection, keys) if read_head(connection).version == version else None
 
     def _report_waiting(self, connection: sqlite3.Connection, selection: Selection | None) -> None:
         """Report the chunks that the search misses because they wait for their vectors."""
