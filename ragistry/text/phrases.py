@@ -129,13 +129,21 @@ def count_held(phrases: Iterable[str], text: str, language: str) -> int:
 
 
 def _count(phrases: Iterable[str], text: str, language: str) -> int:
-    letters = "".join(chain.from_iterable(units(text, language)))
-    words = (_phrase(phrase, language) for phrase in phrases)
-    found = [phrase for phrase in words if phrase.letters and phrase.letters in letters]
+    words = [found for phrase in phrases if (found := _phrase(phrase, language)).letters]
+    if not words:
+        return 0
+    letters = _letters(text, language)
+    found = [phrase for phrase in words if phrase.letters in letters]
     if not found:
         return 0
     whole = _read(text, language)
     return sum(_holds(whole, phrase) for phrase in found)
+
+
+@lru_cache(maxsize=1024)
+def _letters(text: str, language: str) -> str:
+    """Return the letters of the words. One search looks several times at each passage."""
+    return "".join(chain.from_iterable(units(text, language)))
 
 
 @lru_cache(maxsize=256)

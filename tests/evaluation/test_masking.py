@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -13,10 +14,12 @@ from ragistry.errors import EvaluationError, UnsupportedError
 from ragistry.evaluation import Dataset, Text, compare, read_library
 from ragistry.evaluation.report.content import origin
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.masking import HIDDEN, SALT, MaskedStore, read_salt, real_name
+from ragistry.evaluation.systems.masking import HIDDEN, SALT, MaskedStore, masked_store, read_salt, real_name
+from ragistry.stores.local import rows
 from ragistry.text.analysis import analyse
 from ragistry.types import Document
 from ragistry.utils.ids import chunk_id
+from ragistry.utils.where import normalise
 from tests.evaluation.small_sets import hashed_workspace
 from tests.messages import refused
 
@@ -133,6 +136,71 @@ def test_view_is_the_store_under_other_names(workspace):
     assert vars(view) == {"_has_vectors": True}, "no attribute leads to the real store"
     with refused(UnsupportedError):
         view.delete(ids=[chunks[0].id])
+
+
+def test_view_ranks_under_other_names(workspace):
+    view = masked_store(workspace.store, "salt")
+    found = view.search_text("strings winter", 9)
+    ranking = view.rank("strings winter", 9)
+    keys = list(ranking.scores)
+    read, places = ranking.read(keys), ranking.places(keys)
+    assert [(read[key].id, ranking.scores[key]) for key in keys] == [(one.id, one.score) for one in found]
+    assert [places[key][:3] for key in keys] == [
+        (one.id, "notes", one.metadata["source_file"]) for one in (read[key] for key in keys)
+    ]
+    assert not any(name in str([read, places]) for name in NAMES)
+    assert vars(view) == {"_has_vectors": True}
+    assert {ranking.snapshot[0], ranking.read.func.__self__, ranking.places.func.__self__} == {view}
+    one = read[keys[0]].metadata["source_file"]
+    only = view.rank("strings winter", 9, where=normalise({"source_file": one}))
+    assert {place.source_file for place in only.places(list(only.scores)).values()} == {one}
+    workspace.library.create_collection("other")
+    assert workspace.library.ingest_text("A text about strings.", "new.md", "other") == 1
+    assert view.rank("strings", 9).snapshot != ranking.snapshot
+    assert (ranking.read(keys), ranking.places(keys)) == (None, None), "the store has changed"
+    workspace.library.delete_collection("other")
+
+
+@pytest.mark.parametrize("size", ["library", 60])
+def test_rankings_without_texts_are_those_with_texts(size, workspace, tmp_path, monkeypatch):
+    read: list[int] = []
+    documents = rows.documents
+    monkeypatch.setattr(rows, "documents", lambda at, keys: read.extend(keys) or documents(at, keys))
+    rows_of_file = [
+        {"text": f"{text[:20]} water", "sources": [f"deep/{name}.md"]} for name, text in zip(NAMES, TEXTS, strict=True)
+    ]
+    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows_of_file))
+    dataset = read_library(workspace, tmp_path / "queries.jsonl")
+    techniques = {
+        "naive": None, "bm25": None, "hybrid": None, "rm3": None,
+        "rrf": {"use": "hybrid", "bases": ["bm25", "naive"], "fusion": "rrf", "fetch": 3},
+        "nested": {"use": "hybrid", "bases": ["hybrid", "bm25"], "weights": [2, 1]},
+    }  # fmt: skip
+    options: Any = {"workspace": workspace, "salt": "x", "timing_repeats": 0, "chunk_size": size, "progress": False}
+
+    def asked(folder: str, only: list[str]) -> tuple[Any, int]:
+        read.clear()
+        result = compare(
+            {name: techniques[name] for name in only}, dataset, ["nDCG@10", "R@5"],
+            cache=tmp_path / "cache", runs=tmp_path / folder, **options,
+        )  # fmt: skip
+        assert result.failures == {}
+        return result.runs, len(read)
+
+    by_keys, _ = asked("keys", list(techniques))
+    _, few = asked("few", ["bm25"])
+    for module in ("index", "masking"):
+        monkeypatch.setattr(f"ragistry.evaluation.systems.{module}.masked_store", MaskedStore)
+    by_texts, _ = asked("texts", list(techniques))
+    _, many = asked("many", ["bm25"])
+    assert by_keys == by_texts
+    for name in techniques:
+        lines = [
+            (tmp_path / folder / f"{name}.answers.jsonl").read_text().splitlines()[1:] for folder in ("keys", "texts")
+        ]
+        keys, texts = ([json.loads(line)["scores"] for line in of] for of in lines)
+        assert keys == texts
+    assert few < many, "only the results of searches are read"
 
 
 def test_salt_is_drawn_once_for_a_workspace_and_can_be_repeated(workspace, tmp_path):

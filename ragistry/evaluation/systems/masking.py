@@ -266,7 +266,7 @@ class MaskedRankingStore(MaskedStore):
                 id = self._masked_id(place.id, place.collection, name, place.chunk_index)
                 hidden.ids[id] = place.id
                 places[key] = Place(id, place.collection, name, place.chunk_index)
-        return places
+        return {key: places[key] for key in keys if key in places}
 
 
 def masked_store(store: LibraryStore, salt: str, *, has_vectors: bool = True) -> MaskedStore:

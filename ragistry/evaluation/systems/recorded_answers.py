@@ -40,6 +40,8 @@ CACHED = "cached"
 """Detail of a stage that used answers of an earlier comparison."""
 TEXTS_AT_ONCE = 64
 """Number of texts embedded together; a killed process loses at most this work."""
+REMEMBERED = 256
+"""Number of answers kept in memory, because a question is asked several times."""
 SHOWN = 80
 """Number of characters of a text in a message."""
 Asked = dict[str, Any]
@@ -124,6 +126,7 @@ class AnswerStore:
         self.charged: set[bytes] = set()
         """Answers already counted in the current retrieval: a repeated question is free, as in a workspace."""
         self._made: set[bytes] = set()
+        self._last: dict[bytes, Answer] = {}
         if replay and not self.path.is_file():
             raise EvaluationError(f"no such recording: {str(path)!r}; make it with --record {path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,10 +206,20 @@ class AnswerStore:
         return milliseconds[0] / 1000, milliseconds[1] / 1000, sum(one.tokens for one in known)
 
     def _known(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        if self._last.keys() >= set(keys):  # each technique asks the same question several times
+            return {key: self._last[key] for key in keys}
         query = "SELECT answer, ms, cpu_ms, tokens, note FROM answers WHERE asked = ?"
         with self._open() as connection:
             rows = {key: connection.execute(query, (key,)).fetchone() for key in dict.fromkeys(keys)}
-        return {key: Answer(*row) for key, row in rows.items() if row is not None}
+        found = {key: Answer(*row) for key, row in rows.items() if row is not None}
+        self._remember(found)
+        return found
+
+    def _remember(self, answers: dict[bytes, Answer]) -> None:
+        if len(self._last) + len(answers) > REMEMBERED:
+            self._last = {}
+        if len(answers) <= REMEMBERED:
+            self._last |= answers
 
     def _ask(self, missing: Sequence[tuple[bytes, Asked]], ask: Ask) -> dict[bytes, Answer]:
         """Ask the model and keep its answers, each with its share of the time and tokens."""
@@ -226,6 +239,7 @@ class AnswerStore:
                 "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", ((key, *one) for key, one in made.items())
             )
         self._made |= made.keys()
+        self._remember(made)
         return made
 
     @contextmanager
