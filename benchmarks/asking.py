@@ -30,6 +30,7 @@ TECHNIQUES = ("naive", "bm25", "hybrid")
 QUESTIONS, QUICK_QUESTIONS, PER_DOCUMENT = 585, 100, 4
 MODEL = "benchmarks.asking:TableEmbedder"
 DIMENSION = 384
+COMMON = DIMENSION**-0.5
 
 
 class TableEmbedder(HashingEmbedder):
@@ -42,7 +43,8 @@ class TableEmbedder(HashingEmbedder):
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:  # noqa: ARG002
         for text in texts:
             if text not in self.table:
-                self.table[text] = hashed_embedding(text, DIMENSION)
+                vector = np.array(hashed_embedding(text, DIMENSION)) + COMMON  # cosines above 0, as those of a model
+                self.table[text] = list(vector / np.linalg.norm(vector))
         return np.array([self.table[text] for text in texts], dtype=np.float32).reshape(-1, DIMENSION)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -161,13 +160,15 @@ def best_scores(
     """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`."""
     keys, scores = found
     values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
-    score_of = dict(sorted(zip(keys.tolist(), values.tolist(), strict=True), key=lambda item: -item[1]))
-    numbers = Counter(score_of.values())
-    if len(numbers) == len(score_of):
-        return score_of
-    ids = ids_of([key for key, score in score_of.items() if numbers[score] > 1])
-    # A key that is equal to no other, and one that the store does not have anymore, need no id.
-    return _in_rank_order(score_of, dict.fromkeys(score_of, "") | dict(ids), top_k)
+    order = np.argsort(-values, kind="stable")
+    keys, values = keys[order], values[order]
+    equal = values[1:] == values[:-1]
+    if equal.any():
+        tied = np.append(equal, False) | np.append(False, equal)
+        ids = ids_of(keys[tied].tolist())
+        pairs = zip((-values[tied]).tolist(), keys[tied].tolist(), strict=True)
+        keys[tied] = [key for _, _, key in sorted((score, ids.get(key, ""), key) for score, key in pairs)]
+    return dict(zip(keys[:top_k].tolist(), values[:top_k].tolist(), strict=True))
 
 
 def _in_rank_order(score_of: Mapping[int, float], ids: Mapping[int, str], top_k: int) -> dict[int, float]:

@@ -186,8 +186,16 @@ def merged(identity: str, found: Sequence[Mapping[str, Document]], score: StageS
 
 def _sums(shares: Sequence[Mapping[Identity, float]], weights: Sequence[float] | None) -> dict[Identity, float]:
     """Sum the shares of each document over all rankings, without rankings of weight 0."""
+    pairs = zip(shares, [1.0] * len(shares) if weights is None else weights, strict=True)
+    weighted = [(share, weight) for share, weight in pairs if weight]
+    if len(weighted) == 2:  # a sum of two numbers is exactly rounded in any order
+        (first, weight), (second, other) = weighted
+        sums = {identity: weight * value for identity, value in first.items()}
+        for identity, value in second.items():
+            sums[identity] = sums.get(identity, 0.0) + other * value
+        return sums
     parts: defaultdict[Identity, list[float]] = defaultdict(list)
-    for share, weight in zip(shares, [1.0] * len(shares) if weights is None else weights, strict=True):
-        for identity, value in share.items() if weight else ():
+    for share, weight in weighted:
+        for identity, value in share.items():
             parts[identity].append(weight * value)
     return {identity: fsum(part) for identity, part in parts.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import fsum, inf
 from typing import Any
 
@@ -115,13 +116,14 @@ class HybridTechnique:
         """Rank as `retrieve` does, without reading texts; None if a base cannot. The arguments were checked."""
         if (ranking := self._ranked(query, top_k, where)) is None:
             return None
-        numbers = Counter(ranking.scores.values())
-        places = ranking.places([key for key, score in ranking.scores.items() if numbers[score] > 1])
-        if places is None:
+        scores = ranking.scores
+        numbers = Counter(scores.values())
+        equal = [key for key, score in scores.items() if numbers[score] > 1]
+        if (places := ranking.places(equal) if equal else {}) is None:
             return None
-        ids = {key: place.id for key, place in places.items()}
-        best = sorted(ranking.scores, key=lambda key: (-ranking.scores[key], ids.get(key, "")))[:top_k]
-        return replace(ranking, scores={key: ranking.scores[key] for key in best})
+        by_id = iter(sorted(equal, key=lambda key: (-scores[key], places[key].id)))
+        best = (next(by_id) if numbers[score] > 1 else key for key, score in scores.items())
+        return replace(ranking, scores={key: scores[key] for key in islice(best, top_k)})
 
     def _ranked(self, query: str, wanted: int, where: Condition | None) -> Ranking | None:
         """Return the best keys and those with the score of the last, equal ones in any order; None without rankings."""
@@ -134,9 +136,9 @@ class HybridTechnique:
             return None
         with stage("fuse", fusion=self.config.fusion) as this:
             values = self._fused([ranking.scores for ranking in rankings], wanted, this)
-            best = sorted(values, key=lambda key: -values[key])
+            best = sorted(values, key=values.__getitem__, reverse=True)
             last = values[best[wanted - 1]] if len(best) > wanted else -inf
-            scores = {key: values[key] for key in best if values[key] >= last}
+            scores = {key: value for key in best if (value := values[key]) >= last}
             this.documents_out = min(wanted, len(scores))
         return replace(rankings[0], scores=scores, stage="hybrid", kind=self.config.fusion, parts=tuple(rankings))
 

@@ -129,7 +129,7 @@ def count_held(phrases: Iterable[str], text: str, language: str) -> int:
 
 
 def _count(phrases: Iterable[str], text: str, language: str) -> int:
-    words = [found for phrase in phrases if (found := _phrase(phrase, language)).letters]
+    words = [read for read in (_phrase(phrase, language) for phrase in phrases) if read.letters]
     if not words:
         return 0
     letters = _letters(text, language)
@@ -140,9 +140,9 @@ def _count(phrases: Iterable[str], text: str, language: str) -> int:
     return sum(_holds(whole, phrase) for phrase in found)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _letters(text: str, language: str) -> str:
-    """Return the letters of the words. One search looks several times at each passage."""
+    """Return the letters of the words. A search looks several times at each passage, as do further ones."""
     return "".join(chain.from_iterable(units(text, language)))
 
 
