@@ -22,9 +22,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
     "embedder", "runtimes", "chunker", "extract", "reading", "headings", "pipeline_overhead", "hybrid_overhead",
     "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract",
-    "page", "many", "asking", "serve_load", "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators",
+    "page", "many", "serve_load", "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators",
     "excerpts", "places", "shown", "support", "weak", "fusion", "graph", "multilingual", "chunking", "sparse",
-    "spellings", "phrases", "statistics", "made", "verdicts", "ray_ingest", "engines", "peers", "mutations",
+    "spellings", "phrases", "statistics", "asking", "made", "verdicts", "ray_ingest", "engines", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0
