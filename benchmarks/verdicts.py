@@ -1,11 +1,12 @@
-"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick] [--gate]``.
+"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick] [--only verdicts gate costs]``.
 
 Four techniques are compared with a baseline on questions that are drawn, in groups, from the measured differences of
 real techniques, whose means are shifted to a known truth. Wrong Use: three techniques equal the baseline, the fourth is
 worse, and the verdict names one of them (at most 5 %). Wrong Keep: one technique is better by exactly the margin, and
 the verdict keeps the baseline (at most 5 %). False alarm: a gate closes although nothing changed (at most 5 %). Power:
 a gate closes at a planted loss of .05 of one technique over 200 questions with a deviation of .25 (80 % and more).
-``--gate`` prints the figures of the gate alone, which need no data and no model.
+Costs: eight entries of the same technique are measured; the report calls one of them slower or faster in at most 5 % of
+the comparisons. The figures of the gate need no data, and those of the costs no model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +35,9 @@ Values = NDArray[np.float64]
 SETS = ("cranfield", "xquad-en")
 TECHNIQUES = ("bm25", "naive", "hybrid", "mmr", "distinct")
 MEASURE = "nDCG@10"
+PARTS = ("verdicts", "gate", "costs")
 RUNS, QUICK_RUNS = 2_000, 200
+COST_RUNS, ENTRIES, COST_QUERIES = 60, 8, 40
 SIZES = (40, 100, 200)
 GROUP = 4
 """Largest number of questions of a group, which share a part of their difference."""
@@ -47,28 +51,61 @@ CACHE = Path(os.environ.get("RAGISTRY_BENCH_CACHE", Path.home() / ".cache" / "ra
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs for each figure")
-    parser.add_argument("--gate", action="store_true", help="print the figures of the gate alone")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="print these figures alone")
+    parser.add_argument("--sets", nargs="+", default=SETS, help=f"of the verdicts [{' '.join(SETS)}]")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="numbers of questions of the verdicts")
+    parser.add_argument("--runs", type=int, help=f"simulations for each figure [{RUNS}]")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where vectors are kept [{CACHE}]")
     options = parser.parse_args()
-    runs, draw = QUICK_RUNS if options.quick else RUNS, np.random.default_rng(0)
-    if not options.gate:
-        print_verdicts(runs, options.cache, draw)
+    runs, draw = options.runs or (QUICK_RUNS if options.quick else RUNS), np.random.default_rng(0)
+    if "verdicts" in options.only:
+        print_verdicts(options.sets, options.sizes, runs, options.cache, draw)
+    if "gate" in options.only:
+        print_gate(runs, draw)
+    if "costs" in options.only:
+        print_costs(10 if options.quick else COST_RUNS)
+
+
+def print_gate(runs: int, draw: np.random.Generator) -> None:
+    """Print how often a gate closes without and with a loss."""
     print("| gate over 200 questions | false alarms | loss of .05 found |\n|---|--:|--:|")
     for count in (1, 4):
         rates = [gates(200, [loss] + [0.0] * (count - 1), runs, draw) for loss in (0.0, 0.05)]
         label = f"{count} technique{'s' if count > 1 else ''}"
         print(f"| {label} | {rates[0]:.1%} | {rates[1]:.1%} |", flush=True)
+    print()
 
 
-def print_verdicts(runs: int, cache: Path, draw: np.random.Generator) -> None:
+def print_costs(runs: int) -> None:
+    """Print in how many comparisons of equal entries a difference of costs is shown."""
+    asked = read_beir(DATA / "xquad-en")
+    queries = dict(list(asked.judged.items())[:COST_QUERIES])
+    dataset = replace(asked, queries=queries, qrels={query: asked.qrels[query] for query in queries})
+    names = [f"entry {number}" for number in range(ENTRIES)]
+    found = []
+    with TemporaryDirectory() as folder, open_workspace(folder) as workspace:
+        for seed in range(runs):
+            result = compare(
+                dict.fromkeys(names, "bm25"), dataset, MEASURE, names[0], workspace=workspace, depth=10, seed=seed,
+                progress=False,
+            )  # fmt: skip
+            found.append(sum(pair.significant for pair in result.cost_pairs))
+    wrong = sum(count > 0 for count in found)
+    print("| entries with equal costs | questions | comparisons | with a difference shown |\n|--:|--:|--:|--:|")
+    print(f"| {ENTRIES} | {COST_QUERIES} | {runs} | {wrong} ({wrong / runs:.1%}) |", flush=True)
+
+
+def print_verdicts(
+    sets: Sequence[str], sizes: Sequence[int], runs: int, cache: Path, draw: np.random.Generator
+) -> None:
     """Print how often verdicts are wrong and right."""
     print(
         "| differences | questions | wrong Use | wrong Keep, margin .05 | right Use, .1 | right Keep, no difference |"
     )
     print("|---|--:|--:|--:|--:|--:|")
-    for name in SETS:
+    for name in sets:
         pool = differences(name, cache)
-        for size in SIZES:
+        for size in sizes:
             wrong_use = share(verdicts(pool, size, [0, 0, 0, -MARGIN], runs, draw), "use")
             wrong_keep = share(verdicts(pool, size, [MARGIN, 0, 0, -MARGIN], runs, draw), "keep")
             right_use = share(verdicts(pool, size, [2 * MARGIN, 0, 0, -MARGIN], runs, draw), "use")
