@@ -24,8 +24,8 @@ ROOM = 500
 Door = Literal["page", "server", "mcp", "shell"]
 _KEY = re.compile(
     r"(?i:-----BEGIN)|\beyJ[\w-]{10,}\.|\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[a-z]|hf|AKIA|ASIA|AIza)[-_]?[\w-]{12,}"
-    r"|(?i:\b(?:password|passwd|pwd|secret|token|api[ _-]?key|bearer|authorization)\b['\"]?\s*(?:[:=]|is\b|\s)\s*['\"]?"
-    r"(?=\S*\d)\S{6,})"
+    r"|(?i:(?:\b|_)(?:password|passwd|pwd|secret|token|api[ _-]?key|bearer|authorization)(?:"
+    r"\b['\"]?\s*(?:[:=]|is\b|\s)\s*['\"]?(?=\S*\d)\S{6,}|(?:[_-]\w{1,20})?\s*[:=]\s*['\"]?\S{6,}))"
     r"|\b(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{24,}"
     r"|\b(?=[a-f]*\d)[0-9a-f]{32,}\b|://[^\s/:@]+:[^\s/@]+@"
 )

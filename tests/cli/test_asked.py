@@ -35,6 +35,9 @@ def texts(log: QuestionLog) -> list[str]:
         "API key = 9f8e7d6c5b",
         "is the token abc123def ok",
         "AKIAIOSFODNN7EXAMPLE in s3",
+        "SECRET_KEY='django-insecure-abc'",
+        "DB_PASSWORD=hunter2",
+        "auth_token: correct-horse",
         "curl https://me:secret@example.org",
         "what is -----BEGIN RSA PRIVATE KEY-----",
         "decode eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x",
@@ -50,7 +53,8 @@ def test_question_with_a_key_is_not_kept(text: str, log: QuestionLog) -> None:
 @pytest.mark.parametrize(
     "text",
     ["how do I reset my password", "what is a token", "error 0x80070005 in Windows11", "wie heißt 水", "line\nbreak",
-     "what does ConnectionResetByPeerException mean", "docs/howto/compare_two_reports", "secret sharing explained",
+     "what does ConnectionResetByPeerException mean", "max_tokens: 200000", "tokenizer 4.57.1", "token: none",
+      "docs/howto/compare_two_reports", "secret sharing explained",
      "line\u2028separator", "next\x85line", "half a \ud83d character"],
 )  # fmt: skip
 def test_question_is_kept_as_it_was_asked(text: str, log: QuestionLog) -> None:
