@@ -6,8 +6,9 @@ The terminal, Markdown, JSON and HTML reports show this one structure.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -189,7 +190,18 @@ def _read_json(source: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any
     is_known = isinstance(data, Mapping) and {"dataset", "provenance"} <= data.keys()
     if not is_known or not isinstance(data.get("techniques"), Mapping):
         raise EvaluationError(f"{place!r} is not a comparison; name a file of `ragistry compare --json`")
+    for path, value in _not_finite(data):
+        raise EvaluationError(f"{place!r}: {path} is {value!r}, not a finite number; run the comparison again")
     return data, place
+
+
+def _not_finite(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the path and value of each number of a report that is NaN or infinite."""
+    if isinstance(value, float) and not isfinite(value):
+        yield path, value
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _not_finite(inner, f"{path}.{key}" if path else str(key))
 
 
 def _comparison(data: Mapping[str, Any]) -> Comparison:
@@ -202,6 +214,8 @@ def _comparison(data: Mapping[str, Any]) -> Comparison:
     found = TypeAdapter(Comparison).validate_python(values)
     if missing := {"dataset", "asking", "techniques", "machine"} - found.provenance.keys():
         raise ValueError(f"its provenance has no {listed(sorted(missing))}")
+    if found.baseline is not None and found.baseline not in {*found.techniques, *found.failures}:
+        raise ValueError(f"its baseline {found.baseline!r} is not one of its techniques")
     for result in found.techniques.values():
         result.per_query[found.measure]
     return found

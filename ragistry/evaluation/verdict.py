@@ -56,6 +56,8 @@ def verdict(comparison: Comparison) -> Verdict:
         return _nothing(
             f"No winner: the index of {names_text(unfinished)} was not completed in time; allow more minutes."
         )
+    made = comparison.provenance["dataset"]["synthetic"]
+    candidate = made is not None and made["queries"] >= comparison.queries
     if not comparison.techniques:
         return _nothing("Every technique failed: nothing could be compared.")
     if baseline is None:
@@ -66,9 +68,7 @@ def verdict(comparison: Comparison) -> Verdict:
         return _nothing("Only one technique was compared; add another one.")
     if not pairs:
         every = "the other technique returns" if len(others) == 1 else "all techniques return"
-        return Verdict("keep", baseline, False, f"Keep {baseline}: {every} the same results for every question.")
-    made = comparison.provenance["dataset"]["synthetic"]
-    candidate = made is not None and made["queries"] >= comparison.queries
+        return _decided("keep", baseline, candidate, f"{every} the same results for every question")
     if comparison.no_retrieval:
         return _nothing("These documents cannot decide it: no technique finds more than chance.")
     best = best_of(pairs, comparison.techniques)

@@ -71,6 +71,10 @@ def with_field(text: str) -> str:
         (with_value("x", "techniques"), "a.json"), (with_value(None, "techniques"), "a.json"),
         (with_value({"RR@10": None}, "techniques", "a", "per_query"), "RR@10"),
         (with_value(5, "warnings"), "warnings"), (with_value({}, "provenance"), "provenance"),
+        (with_value("gone", "baseline"), "gone"), (with_value(float("nan"), "margin"), "margin"),
+        (with_value(float("nan"), "techniques", "a", "per_query", "RR@10", "q0"), "techniques.a.per_query.RR@10.q0"),
+        (with_value(float("inf"), "techniques", "a", "latency_ms", "p50"), "latency_ms.p50"),
+        (lambda text: text.replace('"margin": 0.05', '"margin": 1e999'), "margin"),
     ],
 )  # fmt: skip
 def test_report_that_is_cut_or_of_another_version_is_refused(tmp_path, damage, named):

@@ -19,6 +19,7 @@ from ragistry.evaluation.figures import Tuning
 from ragistry.evaluation.report.html import Scale, scale
 from ragistry.evaluation.report.text import print_report
 from tests.evaluation.small_sets import Answers, first, numbered
+from tests.messages import check_message
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" | pipes"
 LONG = "hybrid[fusion=min_max, k=60, weights=[0.25, 0.75], base=a_rather_long_name_of_a_technique]"
@@ -132,6 +133,22 @@ def test_every_report_has_verdict_table_warning_and_details_in_this_order(compar
     found = comparison.to_json()
     assert any(line.startswith(synthetic) for line in found["warnings"])
     assert any(busy in line for line in found["notes"])
+
+
+@pytest.mark.parametrize("kind", ["sentence", "title", "question"])
+@pytest.mark.parametrize("rank", [2, 1], ids=["use", "keep"])
+def test_verdict_over_made_questions_alone_is_a_candidate_in_every_report(kind, rank):
+    made = {f"q{number}": {"kind": kind, "seed": 7} for number in range(30)}
+    techniques = {"first": Answers(lambda _: rank), "second": Answers(first)}
+    found = compare(techniques, replace(numbered(30), synthetic=made), ["nDCG@10"], "first", chunk_size="document")
+    for name, text in (reports(found) | {"short": terminal(found, details=False)}).items():
+        assert str(found.verdict) in " ".join(text.split()), name
+    assert str(found.verdict).startswith("Candidate: ")
+    assert (told := found.to_json())["decision"]["candidate"]
+    assert told["verdict"] == str(found.verdict)
+    assert Comparison.from_json(told).verdict == found.verdict
+    check_message(str(found.verdict))
+    check_message(found.warnings[0])
 
 
 @pytest.mark.parametrize("width", [60, 140])

@@ -111,6 +111,7 @@ def made(count: int, documents: int | None = None) -> dict[str, Any]:
         ({"base": often, "best": good, "nearly": nearly}, {"ms": {"best": 900.0}}, "use", "best"),
         ({"base": good, "often": often}, {}, "keep", "base"),
         ({"base": good, "twin": good}, {}, "keep", "base"),
+        ({"base": good, "twin": good}, {"provenance": made(40)}, "keep", "base"),
         ({"base": nearly, "same": alike}, {"margin": 0.3, "ms": {"same": 8.0}}, "keep", "base"),
         ({"base": nearly, "same": alike}, {"margin": 0.02}, "undecided", None),
         ({"base": often, "good": good}, {"provenance": made(40)}, "use", "good"),
