@@ -26,6 +26,8 @@ from ragistry.utils.wording import did_you_mean, listed, numbered
 
 Cause = Literal["found", "not ingested", "filtered", "not routed", "folded", "no words", "ranked low"]
 PLACE_KEYS = ("page", "page_label", "line", "sheet", "part", "chapter", "section", "heading_context")
+SHOWN = 5
+"""Number of sources that an error names."""
 LARGEST = 100_000_000
 """Maximum size in bytes of a file that is read to find out why it was not ingested."""
 
@@ -351,11 +353,21 @@ def _named_sources(known: Sequence[SourceInfo], expected: str) -> tuple[list[Sou
     """Return the sources of this name in all collections, and the place after the last colon, if it names one."""
     if not expected.strip():
         raise QueryError(f"the expected source is empty: {expected!r}; name a source, or SOURCE:PLACE")
-    whole = [info for info in known if expected in (info.source_file, info.source_path)]
+    whole = _of_name(known, expected)
     source, colon, place = expected.rpartition(":")
     if whole or not colon or not place.strip():
         return whole, None
-    return [info for info in known if source in (info.source_file, info.source_path)], place.strip()
+    return _of_name(known, source), place.strip()
+
+
+def _of_name(known: Sequence[SourceInfo], name: str) -> list[SourceInfo]:
+    """Return the sources of this name or path; without one, those whose path ends with it, if it is one name."""
+    exact = [info for info in known if name in (info.source_file, info.source_path)]
+    ending = [] if exact else [info for info in known if info.source_file.endswith(f"/{name}")]
+    if len(names := sorted({info.source_file for info in ending})) > 1:
+        count = numbered(len(names), "source[|s]")
+        raise QueryError(f"{name!r} is the end of {count}: {listed(names[:SHOWN])}; name one of them")
+    return exact or ending
 
 
 def _is_at(chunk: Document, place: str) -> bool:

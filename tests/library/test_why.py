@@ -11,6 +11,7 @@ from ragistry.errors import QueryError
 from ragistry.library.why import Explanation, explain
 from ragistry.types import SearchRequest
 from tests.conftest import Corpus, everywhere
+from tests.messages import refused
 
 TEA = "Steep green tea for two minutes in water of eighty degrees."
 COFFEE = "Grind coffee beans coarsely for a French press."
@@ -103,6 +104,21 @@ def test_place_that_the_source_does_not_have_is_refused(
     workspace.library.ingest_file(folder / "guide.md", "notes")
     with pytest.raises(QueryError, match="has no place"):
         why("coffee press", f"guide.md:{place}")
+
+
+@pytest.mark.parametrize("expected", ["press.md", "guide/press.md", "press.md:2"])
+def test_end_of_a_path_names_its_source(why: Why, workspace: Workspace, corpus: Corpus, expected: str) -> None:
+    folder = corpus({"coffee/guide/press.md": f"# Press\n{COFFEE}\n", "tea/espress.md": TEA})
+    workspace.library.ingest_folder(folder, "notes")
+    assert why("coffee press", expected).cause == "found"
+
+
+def test_end_of_several_paths_is_refused_with_their_names(why: Why, workspace: Workspace, corpus: Corpus) -> None:
+    folder = corpus({"a/_index.md": TEA, "b/_index.md": COFFEE})
+    workspace.library.ingest_folder(folder, "notes")
+    with refused(QueryError, "a/_index.md", "b/_index.md"):
+        why("coffee", "_index.md")
+    assert why("French press", "b/_index.md").cause != "not ingested"
 
 
 def test_empty_source_is_refused(why: Why) -> None:
