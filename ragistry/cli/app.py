@@ -237,7 +237,9 @@ def _usage(error: typer.TyperException) -> str:
     """Return an error in the use of a command on one line, with the command whose help explains it."""
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context else "ragistry"
-    text = f"{' '.join(error.format_message().split())}{_got(error)}"
+    if problem := _problem(error):
+        error.message = problem
+    text = " ".join(error.format_message().split())
     if context and hasattr(error, "option_name") and not getattr(error, "possibilities", ()):
         arguments = [str(one.name).upper() for one in context.command.params if one.param_type_name == "argument"]
         if arguments:
@@ -245,12 +247,16 @@ def _usage(error: typer.TyperException) -> str:
     return f"{text} (see `{command} --help`)"
 
 
-def _got(error: typer.TyperException) -> str:
-    """Return the rejected value, if the message of a type does not contain it."""
+def _problem(error: typer.TyperException) -> str:
+    """Return what is wrong with a value that a type rejected; empty for other errors."""
     from pydantic import ValidationError
 
-    cause = error.__cause__
-    return f", got {cause.errors()[0]['input']!r}" if isinstance(cause, ValidationError) else ""
+    from ragistry.utils.wording import problem_of
+
+    if not isinstance(error.__cause__, ValidationError):
+        return ""
+    found = error.__cause__.errors()[0]
+    return f"{problem_of(found)}, got {found['input']!r}"
 
 
 class _WarningHandler(logging.Handler):

@@ -90,7 +90,7 @@ def with_request(command: Callable[..., None]) -> Callable[..., None]:
         if options["top_k"] is not None:
             check_top_k(options["top_k"], name="--top-k")
         if options["where"] is not None:
-            options["where"] = _condition(options["where"])
+            options["where"] = condition_of(options["where"])
         command(request=SearchRequest(**options), **values)
 
     own, kinds = signature(command, eval_str=True), get_type_hints(SearchRequest)
@@ -108,10 +108,10 @@ def with_request(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _condition(text: str) -> Any:
+def condition_of(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,14 @@ import typer
 
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, SourceCollectionOption, WorkspaceOption, collection_option
+from ragistry.cli.options import (
+    DebugOption,
+    JsonOption,
+    SourceCollectionOption,
+    WorkspaceOption,
+    collection_option,
+    condition_of,
+)
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
 from ragistry.utils.custom_metadata import listed_metadata, parse_assignments, shown_metadata
@@ -37,15 +45,26 @@ def list_(
         str | None,
         collection_option("List only this collection."),
     ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only sources of this name; * and ? allowed.")] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", help="Only sources with these metadata, as JSON: '{\"year\": 2026}'.")
+    ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """List the sources of a collection, or of all."""
+    from ragistry.tools.reach import Reach
+    from ragistry.tools.reading import SourcesRequest, selected_sources
     from ragistry.workspace import open_workspace
 
+    condition = None if where is None else condition_of(where)
     with open_workspace(workspace, existing=True) as opened:
-        print_sources(opened, collection, as_json)
+        if name is None and condition is None:
+            print_sources(opened, collection, as_json)
+            return
+        found = selected_sources(Reach(opened.library), SourcesRequest(name, collection, condition))
+        print_sources(opened, collection, as_json, {(name, info.source_file) for name, info in found})
 
 
 @app.command()
@@ -142,10 +161,22 @@ def delete_source(opened: Workspace, source: str, collection: str, yes: bool, as
         console().print(f"deleted {source} from {collection} ({numbered(chunks, 'chunk[|s]')})")
 
 
-def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> None:
-    """Print the sources of a collection, or of all, with their number of chunks and time of ingest."""
+def print_sources(
+    opened: Workspace, collection: str | None, as_json: bool, only: Collection[tuple[str, str]] | None = None
+) -> None:
+    """Print the sources of a collection, or of all, with their number of chunks and time of ingest.
+
+    ``only``: leave out others than these, by collection and name.
+    """
+    from ragistry.library.service import source_row
+
+    infos = [
+        info
+        for info in opened.library.sources(collection)
+        if only is None or (info.collection, info.source_file) in only
+    ]
     if as_json:
-        print_json({"collection": collection, "sources": opened.library.list_sources_detail(collection)})
+        print_json({"collection": collection, "sources": [source_row(info) for info in infos]})
         return
     print_table(
         {"collection": "name", "source": "name", "chunks": "number", "ingested": "text", "metadata": "text"},
@@ -157,6 +188,6 @@ def print_sources(opened: Workspace, collection: str | None, as_json: bool) -> N
                 local_time(info.ingested_at),
                 shown_metadata(listed_metadata(info.metadata, info.set_keys)),
             )
-            for info in opened.library.sources(collection)
+            for info in infos
         ],
     )

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import InvalidConfigError
-from ragistry.utils.wording import did_you_mean, shown
+from ragistry.utils.wording import did_you_mean, problem_of, shown
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def explain(item: Any, model: type[BaseModel]) -> str:
         return f"write true or false{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
-    return f"{item['msg']}{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"
+    return f"{problem_of(item)}{_got(item['input'], hidden=_is_hidden(model, item['loc']))}"
 
 
 def _is_hidden(model: type[BaseModel], path: Sequence[str | int]) -> bool:

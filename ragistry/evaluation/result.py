@@ -16,7 +16,7 @@ from ragistry.errors import EvaluationError
 from ragistry.evaluation.figures import CostPair, IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
 from ragistry.evaluation.verdict import Verdict, verdict
 from ragistry.types import html_table
-from ragistry.utils.wording import listed
+from ragistry.utils.wording import listed, problem_of
 
 DERIVED = ("verdict", "decision")
 """Keys of the JSON that follow from the others."""
@@ -125,7 +125,7 @@ class Comparison:
             reason = f"{type(error).__name__}: {error}"
             if isinstance(error, ValidationError):
                 reason = "; ".join(
-                    f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:PROBLEMS]
+                    f"{'.'.join(map(str, one['loc']))}: {problem_of(one)}" for one in error.errors()[:PROBLEMS]
                 )
             made = (data["provenance"].get("versions") or {}) if isinstance(data["provenance"], Mapping) else {}
             version = made.get("ragistry", "unknown")

@@ -14,7 +14,7 @@ from starlette.routing import Match
 
 from ragistry import errors
 from ragistry.utils.disk import is_full
-from ragistry.utils.wording import one_line, shown
+from ragistry.utils.wording import one_line, problem_of, shown
 
 _log = logging.getLogger(__name__)
 
@@ -182,4 +182,4 @@ def _problem(item: dict[str, Any]) -> str:
     place = ".".join(str(part) for part in item["loc"])
     value = item.get("input")
     got = f", got {shown(value)}" if isinstance(value, str | int | float | bool) or value is None else ""
-    return f"{place}: {item['msg']}{got}"
+    return f"{place}: {problem_of(item)}{got}"

@@ -19,7 +19,7 @@ from ragistry.utils.model_output import (
     text_of,
     without_reasoning,
 )
-from ragistry.utils.wording import one_line
+from ragistry.utils.wording import one_line, problem_of
 
 if TYPE_CHECKING:
     from ragistry.types import AnswerStatus
@@ -251,5 +251,5 @@ def _why(error: ValueError, schema: Schema) -> str:
     if isinstance(error, ValidationError) and isinstance(schema, type):
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
-        return f"does not fit {schema.__name__}: {where}: {first['msg']}"
+        return f"does not fit {schema.__name__}: {where}: {problem_of(first)}"
     return f"is not JSON: {error}"

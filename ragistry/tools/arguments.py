@@ -17,7 +17,7 @@ from ragistry.types import SearchRequest, Where
 from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import normalise
-from ragistry.utils.wording import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean, listed, problem_of
 
 QUERY_CHARACTERS = 10_000
 KNOWN = ("query", "collection", *(one.name for one in MODEL_OPTIONS), "cursor")
@@ -61,7 +61,9 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
         return from_json(SearchArguments, options | {"cursor": None if cursor is None else check_cursor(cursor)})
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise CallError(f"{wrong['loc'][0]}: {wrong['msg']}, got {repr(wrong['input'])[:100]}; correct it") from error
+        raise CallError(
+            f"{wrong['loc'][0]}: {problem_of(wrong)}, got {repr(wrong['input'])[:100]}; correct it"
+        ) from error
 
 
 def _where(value: Any) -> Where | None:

@@ -13,7 +13,7 @@ from ragistry.utils.custom_metadata import RESERVED, SET_KEYS, checked_metadata
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.wording import no_collection
+from ragistry.utils.wording import no_collection, problem_of
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -361,5 +361,5 @@ def _validation_message(error: Any) -> str:
     if not isinstance(error, ValidationError):
         return f"The arguments are invalid: {error}"
     found = error.errors(include_url=False, include_input=False)
-    messages = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found]
+    messages = [f"{'.'.join(map(str, item['loc']))}: {problem_of(item)}" for item in found]
     return f"The arguments are invalid: {'; '.join(messages)}."

@@ -490,15 +490,9 @@ def outline(reach: Reach, request: OutlineRequest) -> OutlineAnswer:
 
 def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
     """List sources. Raises `CallError`."""
-    condition = _condition(reach, request.where)
+    found = selected_sources(reach, request)
     arguments = _hash(replace(request, cursor=None, max_tokens=0))
     at = _read_position(request.cursor, arguments) if request.cursor else _Position()
-    found = [
-        (name, info)
-        for name, info in sources_in(reach, request.collection, request.name)
-        if condition is None
-        or matches(condition, {**info.metadata, "collection": info.collection, "source_file": info.source_file})
-    ]
     room, page = request.max_tokens, list[ListedSource]()
     for name, info in found:
         if (name, info.source_file) < (at.collection, at.source):
@@ -509,6 +503,17 @@ def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
             return SourcesAnswer(page, len(found), True, _write_position(_Position(name, info.source_file), arguments))
         page.append(ListedSource(name, info.source_file, info.chunks, metadata))
     return SourcesAnswer(page, len(found))
+
+
+def selected_sources(reach: Reach, request: SourcesRequest) -> list[tuple[str, SourceInfo]]:
+    """Return the sources that a request selects, on all pages, with the names of their collections."""
+    condition = _condition(reach, request.where)
+    return [
+        (name, info)
+        for name, info in sources_in(reach, request.collection, request.name)
+        if condition is None
+        or matches(condition, {**info.metadata, "collection": info.collection, "source_file": info.source_file})
+    ]
 
 
 def find_source(reach: Reach, source: str, collection: str | None) -> tuple[str, SourceInfo]:

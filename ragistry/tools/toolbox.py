@@ -25,7 +25,7 @@ from ragistry.tools.result_text import QUOTED
 from ragistry.utils.custom_metadata import shown_metadata
 from ragistry.utils.dataclass_json import adapter_of, from_json, to_json
 from ragistry.utils.quoting import visible_line
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import numbered, problem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ReadingTool:
             wrong = error.errors()[0]
             name = ".".join(map(str, wrong["loc"]))
             got = "" if wrong["type"] == "missing" else f", got {repr(wrong['input'])[:100]}"
-            raise CallError(f"{name}: {wrong['msg']}{got}; correct it") from error
+            raise CallError(f"{name}: {problem_of(wrong)}{got}; correct it") from error
         except UnicodeEncodeError as error:
             raise CallError("an argument has half a character; send whole characters") from error
         return request

@@ -36,6 +36,29 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
+_PROBLEMS = {
+    "missing": "is missing",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be less than {lt}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be text",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+}
+_LIMITS = ("ge", "gt", "le", "lt")
+
+
+def problem_of(error: Any) -> str:
+    """Describe one error of pydantic, a mapping, without the place and the value."""
+    limits = {key: f"{value:,}".removesuffix(".0") for key, value in error.get("ctx", {}).items() if key in _LIMITS}
+    wording = _PROBLEMS.get(error["type"])
+    return wording.format(**limits) if wording else str(error["msg"])
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'naive'?"`` if a known name is close to ``name``, else an empty text.
 

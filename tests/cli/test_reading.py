@@ -20,6 +20,29 @@ def test_lines_are_printed_and_the_exit_code_says_whether_there_are_any(filled: 
     filled("read", "tea.txt", "--place", "{").refused(2, "--place")
 
 
+def test_sources_are_listed_by_name_and_metadata(filled: Run, corpus: Corpus) -> None:
+    filled("sources", "set", "tea.txt", "year=2026", "--collection", "notes")
+    corpus({"rain.txt": "It rains."})
+    filled("ingest", "documents", "--collection", "notes")
+
+    def names(*words: str) -> list[str]:
+        return [one["source_file"] for one in filled("sources", "list", "--json", *words).json["sources"]]
+
+    assert names() == names("--name", "*") != ["tea.txt"]
+    assert names("--name", "t?a*") == names("--where", '{"year": {"$gte": 2026}}') == ["tea.txt"]
+    assert names("--collection", "notes", "--name", "tea.txt", "--where", '{"year": 1999}') == []
+    assert "tea.txt" in filled("sources", "list", "--name", "tea*").out
+    filled("sources", "list", "--where", "{").refused(1, "{")
+    filled("sources", "list", "--where", '{"year": {"$near": 1}}').refused(1, "$near")
+    filled("sources", "list", "--where", "[" * 100_000).refused(1, "--where")
+    filled("sources", "list", "--name", "x", "--collection", "nots").refused(1, "nots")
+
+
+@pytest.mark.parametrize(("line", "option"), [("0", "--line"), ("-1", "--line"), ("x", "--line"), ("1" * 30, "--line")])
+def test_a_number_outside_its_range_is_refused_in_our_words(line: str, option: str, filled: Run) -> None:
+    filled("read", "tea.txt", option, line).refused(1 if len(line) > 2 else 2, line)
+
+
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

@@ -278,15 +278,15 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("grep", {"pattern": "(", "regex": True}, "regular expression"),
     ("grep", {"pattern": r"(a)\1", "regex": True}, "regular expression"),
     ("grep", {"pattern": "(a{1000}){1000}", "regex": True}, "regular expression"),
-    ("grep", {"pattern": "a", "context": 21}, "context"),
+    ("grep", {"pattern": "a", "context": 21}, "context: must be 20 or less, got 21"),
     ("grep", {"pattern": "a", "max_tokens": 1}, "max_tokens"),
     ("grep", {"pattern": "a", "cursor": "zzz"}, "zzz"),
     ("grep", {"pattern": "a", "collection": "flies"}, "flies"),
     ("grep", {"pattern": "a", "where": {"page": {"$near": 3}}}, "$near"),
     ("grep", {"pattern": "a", "where": "{"}, "where"),
     ("grep", {"patern": "a"}, "patern"),
-    ("read", {"source": "steps.md", "line": 0}, "line"),
-    ("read", {"source": "steps.md", "line": -1}, "line"),
+    ("read", {"source": "steps.md", "line": 0}, "line: must be 1 or more, got 0"),
+    ("read", {"source": "steps.md", "line": -1}, "line: must be 1 or more, got -1"),
     ("read", {"source": "steps.md", "line": 10**9}, "1000000000"),
     ("read", {"source": "steps.md", "lines": 0}, "lines"),
     ("read", {"source": "steps.md", "line": 1, "place": {"page": 1}}, "place"),
@@ -298,6 +298,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("sources", {"cursor": "x"}, "cursor"),
     ("check_quotes", {"answer": ""}, "text"),
     ("check_quotes", {"answer": "x" * 1_000_001}, "1,000,001"),
+    ("grep", {"pattern": "a", "words": "perhaps"}, "words: must be true or false"),
+    ("read", {"source": "steps.md", "line": "two"}, "line: must be a whole number"),
+    ("read", {"source": ["steps.md"]}, "source: must be text"),
 ]
 
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation.data.dataset import Dataset, Qrels, Spans, Text, faults, raise_together, span_fault
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import numbered, problem_of
 
 HEADER = ("query-id", "corpus-id", "score")
 SHOWN = 20
@@ -342,7 +342,7 @@ def rows_of(path: Path, model: type[R], problems: list[str]) -> Iterator[tuple[s
         except ValidationError as error:
             wrong = error.errors()[0]
             key = f"{wrong['loc'][0]!r}: " if wrong["loc"] else ""
-            problems.append(f"{place}: {key}{wrong['msg']}, in {line!r:.80}")
+            problems.append(f"{place}: {key}{problem_of(wrong)}, in {line!r:.80}")
         else:
             yield place, row
 
