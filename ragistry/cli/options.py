@@ -109,6 +109,7 @@ def with_request(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def condition_of(text: str) -> Any:
+    """Read a condition from JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
