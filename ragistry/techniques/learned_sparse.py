@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -24,6 +25,7 @@ from ragistry.utils.wording import did_you_mean
 
 TERM = np.dtype([("key", "<u8"), ("weight", "<f4")])
 """A term of a text: its hash, and its weight."""
+_hashed_term = lru_cache(1 << 16)(hashed)  # the vocabulary of a model has some ten thousand terms
 
 
 class LearnedSparseTechnique:
@@ -100,7 +102,7 @@ class LearnedSparseTechnique:
                     "weights must be 0 or more"
                 )
         return [
-            np.array([(hashed(term), weight) for term, weight in terms.items() if weight > 0], dtype=TERM)
+            np.array([(_hashed_term(term), weight) for term, weight in terms.items() if weight > 0], dtype=TERM)
             for terms in encoded
         ]
 

@@ -18,6 +18,7 @@ from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
 from ragistry.evaluation.asking import WARM_UP
 from ragistry.evaluation.outputs import check_outputs
 from ragistry.evaluation.systems.systems import N_RESULTS
+from ragistry.testing.sparse import WordCounts
 from ragistry.trace import model_call, stage
 from ragistry.types import Document, StageScore
 from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
@@ -423,3 +424,24 @@ def test_phrases_and_exclusions_work_as_in_a_search(tmp_path):
     assert {query: [id for id, _ in hits] for query, hits in found.runs["bm25"].items()} == {
         "phrase": ["tea"], "without": ["tea"],
     }  # fmt: skip
+
+
+def test_an_encoder_of_models_yaml_is_compared_and_its_answers_are_its_own(tmp_path):
+    (tmp_path / "config").mkdir()
+    techniques = "techniques:\n  bm25: {use: bm25}\n  sparse: {use: learned_sparse, encoder: words}\n"
+    (tmp_path / "config" / "techniques.yaml").write_text(techniques, encoding="utf-8")
+    resumed = []
+    for encoder in ("ragistry.testing.sparse:WordCounts", "tests.evaluation.test_compare:Rare"):
+        models = f"encoders:\n  words: {{use: '{encoder}'}}\n"
+        (tmp_path / "config" / "models.yaml").write_text(models, encoding="utf-8")
+        for _ in range(2):
+            with open_workspace(tmp_path) as opened:
+                found = compare(["sparse", "bm25"], topics(), ["RR@10"], workspace=opened, runs=tmp_path / "runs")
+            assert not found.failures
+            assert found.techniques["sparse"].measures["RR@10"].mean > 0.5
+            resumed.append(found.provenance["asking"]["resumed_answers"])
+    assert resumed == [0, 20, 10, 20], "another encoder is asked again"
+
+
+class Rare(WordCounts):
+    """Another encoder."""

@@ -14,8 +14,9 @@ from ragistry import open_workspace, trace
 from ragistry.errors import EmbeddingMismatchError, ModelError, RagistryError
 from ragistry.models.folder import FolderEmbedder, FolderEncoder, FolderReranker
 from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer
-from ragistry.protocols import Embedder
+from ragistry.protocols import Embedder, SparseEncoder
 from ragistry.testing.embedders import TEXTS, EmbedderConformance, cosines
+from ragistry.testing.encoders import EncoderConformance
 from tests.messages import refused
 from tests.models import folders
 from tests.models.test_minilm_parts import run_python
@@ -79,6 +80,17 @@ class TestParaphrase(EmbedderConformance):
         vectors = embedder.embed(["How old are you?", "What is your age?", "The car needs new tyres."])
         near, far = cosines(vectors[:1], vectors[1:2])[0], cosines(vectors[:1], vectors[2:])[0]
         assert near > 0.7 > 0.4 > far
+
+
+@pytest.fixture(scope="module")
+def splade(tmp_path_factory: pytest.TempPathFactory) -> FolderEncoder:
+    return FolderEncoder(path=str(folders.splade_tiny(tmp_path_factory.mktemp("splade"))[0]))
+
+
+class TestSplade(EncoderConformance):
+    @pytest.fixture
+    def encoder(self, splade: FolderEncoder) -> SparseEncoder:
+        return splade
 
 
 def test_the_packaged_model_as_a_folder_has_the_same_vectors(minilm: Path) -> None:

@@ -335,7 +335,7 @@ def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay
             found[f"{kind}s"][name] = model
         else:
             found[kind] = model
-    return found
+    return found | ({"encoders": workspace.models.encoders} if ("encoders", None) in wanted else {})
 
 
 def _system(

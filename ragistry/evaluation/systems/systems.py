@@ -265,6 +265,8 @@ def resolve(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str
     models = [(want, model_in(registry.resources, want)) for want in wants(registry, name) if want[0] in MODELS]
     if judges := {want[1] or want[0]: model_of(one) for want, one in models if one is not None}:
         found["models"] = judges
+    if (encoder := registry.resources.get("encoders", {}).get(config.get("encoder"))) is not None:
+        found["encoder"] = encoder.fingerprint
     bases = {one: resolve(registry, one) for one in registry.builds_on(name)}
     if bases:
         found["bases"] = {one: configuration for one, (configuration, _) in bases.items()}
