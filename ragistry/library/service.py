@@ -181,11 +181,11 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)
-        with self._searching_together(texts):
+        with self.searching_together(texts):
             return [self.run_search(replace(options, query=text)) for text in texts]
 
-    def _searching_together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
-        """Embed these queries in one call, for the searches in the block."""
+    def searching_together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
+        """Embed these queries in one call, for the searches in the block. It can be entered again."""
         return self.embedder.together(queries) if isinstance(self.embedder, QueryEmbedder) else nullcontext()
 
     def run_answer_stream(self, request: SearchRequest) -> AnswerStream:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import Context, ContextVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import Context, ContextVar, Token
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -41,18 +41,30 @@ class _Query:
 
 
 class _Together:
-    """The short queries of a block, which are embedded in one call when the first of them is needed."""
+    """The short queries of a block, which are embedded in one call when the first of them is needed.
+
+    One thread may enter it several times, one after the other, in different contexts.
+    """
 
     def __init__(self, owner: QueryEmbedder, queries: Sequence[str]) -> None:
         self.owner = owner
         self._texts = [text for text in dict.fromkeys(queries) if len(text) <= SHORT]
         self._rows: dict[str, Vectors] | None = None
         self._lock = Lock()
+        self._token: Token[_Together | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _TOGETHER.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _TOGETHER.reset(self._token)
 
     def row(self, text: str) -> Vectors | None:
         """Return the vector of a query; None if it is not one of these, or the call failed."""
         with self._lock:
             if self._rows is None:
+                self._texts = [one for one in self._texts if not self.owner.is_cached(one)]
                 self._rows = self._embed() if len(self._texts) > 1 else {}
         return self._rows.get(text)
 
@@ -87,7 +99,7 @@ class QueryEmbedder:
         self.embedder = embedder
         self.observe: Callable[[int], object] = lambda _: None
         self._restore = restore
-        self._cached = lru_cache(CACHED)(self._embed_query)
+        self._cached: dict[str, Vectors] = {}
         self._lock = Lock()
         self._running = 0
         self._waiting: list[_Query] = []
@@ -109,16 +121,15 @@ class QueryEmbedder:
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """As `Embedder.embed`. The vector of a single query is read-only."""
         is_single = role == "query" and not isinstance(texts, str) and len(texts) == 1 and isinstance(texts[0], str)
-        return self._cached(texts[0]) if is_single else self.embedder.embed(texts, role=role)
+        return self._query_vector(texts[0]) if is_single else self.embedder.embed(texts, role=role)
 
-    @contextmanager
-    def together(self, queries: Sequence[str]) -> Iterator[None]:
+    def together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
         """Embed the short ones of these queries in one call when a search in this block needs the first of them."""
-        token = _TOGETHER.set(_Together(self, queries))
-        try:
-            yield
-        finally:
-            _TOGETHER.reset(token)
+        return _Together(self, queries)
+
+    def is_cached(self, text: str) -> bool:
+        """Return whether the vector of a query is in memory."""
+        return text in self._cached
 
     def close(self) -> None:
         """Close the embedder's connections, if it has any."""
@@ -128,6 +139,18 @@ class QueryEmbedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._restore or (QueryEmbedder, (self.embedder,))
+
+    def _query_vector(self, text: str) -> Vectors:
+        with self._lock:
+            if (row := self._cached.pop(text, None)) is not None:
+                self._cached[text] = row  # the last one used is the last one to be dropped
+                return row
+        row = self._embed_query(text)
+        with self._lock:
+            self._cached[text] = row
+            if len(self._cached) > CACHED:
+                del self._cached[next(iter(self._cached))]
+        return row
 
     def _embed_query(self, text: str) -> Vectors:
         row, together = None, _TOGETHER.get()

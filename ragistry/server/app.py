@@ -31,6 +31,7 @@ from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
 from ragistry.server.guard import CallerGuard
 from ragistry.server.jobs import Kind, SavedJob, SavedJobs, Task
+from ragistry.server.joining import SearchJoiner
 from ragistry.server.metrics import Metrics, MetricsMiddleware
 from ragistry.server.route import ServerContext, caller_of
 from ragistry.server.uploads import Uploads
@@ -93,7 +94,7 @@ def create_app(
     workspace.library.collections.entries()
     jobs = saved_jobs(workspace)
     page_app = None if page is None else page(jobs)
-    served = ServerContext(workspace, jobs, Gate(limits))
+    served = ServerContext(workspace, jobs, Gate(limits), SearchJoiner(workspace.library.searching_together))
     mcp_mount = _mcp_mount(workspace, tokens) if mcp else None
 
     @asynccontextmanager

@@ -17,6 +17,7 @@ from ragistry.http.errors import RESPONSES
 from ragistry.server.access import RIGHTS, Caller, Right
 from ragistry.server.gate import Gate
 from ragistry.server.jobs import SavedJobs
+from ragistry.server.joining import SearchJoiner
 from ragistry.workspace import Workspace
 
 RIGHT, BOUNDED = "x-right", "x-bounded"
@@ -29,6 +30,7 @@ class ServerContext:
     workspace: Workspace
     jobs: SavedJobs
     gate: Gate
+    joiner: SearchJoiner
 
 
 def needs(right: Right, *, bounded: bool = False) -> dict[str, Any]:

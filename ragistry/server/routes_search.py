@@ -6,9 +6,10 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from starlette.concurrency import iterate_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
@@ -36,9 +37,20 @@ router = new_router()
 
 
 @router.post("/search", response_model=SearchResponse, openapi_extra=needs("read", bounded=True))
-def search(request: Request, body: SearchBody) -> Any:
+async def search(request: Request, body: SearchBody) -> Any:
     """Search one collection, or all collections of the token."""
-    return _result(request, served_by(request).workspace.library.run_search(_allowed(request, body)))
+    joiner = served_by(request).joiner
+    if body.technique in joiner.quick:
+        return await joiner.run(body.query, partial(_search, request, body))
+    return await run_in_threadpool(_search, request, body)
+
+
+def _search(request: Request, body: SearchBody) -> dict[str, Any]:
+    served = served_by(request)
+    values = _result(request, served.workspace.library.run_search(_allowed(request, body)))
+    if served.workspace.registry.chosen(body.technique).can_rank:
+        served.joiner.quick.add(body.technique)
+    return values
 
 
 @router.post("/search/many", response_model=ManyResults, openapi_extra=needs("read", bounded=True))
