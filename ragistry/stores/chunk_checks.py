@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, InvalidChunkError
-from ragistry.stores.vectors import unit_vector
+from ragistry.stores.vectors import unit_vector, units_at_once
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import id_of
 from ragistry.utils.metadata import plain, stored_metadata, text_problem
@@ -68,8 +68,10 @@ def check_chunks(
     metadatas: list[dict[str, Any]] = []
     rows: list[Any] = []
     missing = np.zeros(dimension, dtype=np.float32) if may_wait and dimension else None
+    units = units_at_once([chunk[2] if isinstance(chunk, tuple) and len(chunk) == 3 else None for chunk in chunks])
     for index, chunk in enumerate(chunks):
-        faults, name = _collect(chunk, texts, metadatas, rows, missing), str(index)
+        unit = missing if units is None else units[index]
+        faults, name = _collect(chunk, texts, metadatas, rows, unit, is_known=units is not None), str(index)
         if ids is not None:
             faults, name = [*faults, *filter(None, [id_problem(ids[index])])], shown(ids[index], 80)
         problems += [f"chunk {name} {fault}" for fault in faults]
@@ -94,8 +96,13 @@ def as_list(name: str, items: Any) -> list[Any]:
     return list(items)
 
 
-def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any], missing: Any) -> list[str]:
-    """Append one chunk to the three lists, and return its errors. ``missing``: the row of one without a vector."""
+def _collect(
+    chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows: list[Any], unit: Any, *, is_known: bool
+) -> list[str]:
+    """Append one chunk to the three lists, and return its errors.
+
+    ``unit``: the unit vector if it ``is_known``, else that of a chunk without a vector.
+    """
     if not isinstance(chunk, tuple) or len(chunk) != 3:
         return [f"is {shown(chunk, 80)}, not (text, metadata, embedding)"]
     text, metadata, embedding = chunk
@@ -105,7 +112,7 @@ def _collect(chunk: Any, texts: list[str], metadatas: list[dict[str, Any]], rows
     elif problem := text_problem(text, MAX_TEXT_BYTES):
         faults.append(f"text {problem}")
     try:
-        rows.append(missing if embedding is None and missing is not None else unit_vector(embedding))
+        rows.append(unit if is_known or (embedding is None and unit is not None) else unit_vector(embedding))
     except (TypeError, ValueError) as error:
         faults.append(f"vector {error}")
     texts.append(text)

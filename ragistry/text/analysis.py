@@ -26,7 +26,7 @@ from functools import cache, lru_cache
 from itertools import chain, groupby
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import Stemmer
 
@@ -132,20 +132,17 @@ class CodeTable:
     """
 
     def __init__(self, language: str, code: Callable[[str], str], form: Callable[[str], str]) -> None:
-        self._words = _WordCodes(canonical_language(language), code)
-        self._form = form
+        self._words = _WordCodes(canonical_language(language), code, form)
 
     def codes(self, text: str) -> str:
         """Return the codes of all terms of a text, and of each form that is none of them, between blanks."""
-        words = [*map(self._words.__getitem__, text.split())]
-        forms = {form for word in words for form in word.forms} if any(map(_FORMS, words)) else set()
-        for number in SPACED.finditer(text):
-            forms.update(spaced_spellings(number))
-        codes: Iterable[str] = filter(None, map(_CODES, words))
-        if forms:
-            forms.difference_update(chain.from_iterable(map(_TERMS, words)))
-            codes = chain(codes, map(self._form, sorted(forms)))
-        return " ".join(codes)
+        codes = " ".join(map(self._words.__getitem__, text.split()))
+        spaced = [form for number in SPACED.finditer(text) for form in spaced_spellings(number)]
+        if not spaced and _MARK not in codes:
+            return codes
+        codes = f" {codes} {self._words.marked(spaced)} "
+        terms = _MARKED.sub("", codes)
+        return terms + " ".join(sorted({form for term, form in _MARKED.findall(codes) if f" {term} " not in terms}))
 
 
 def forms(text: str, language: str = "english") -> list[str]:
@@ -439,30 +436,28 @@ class _Divider(_Terms):
                     yield self._analyser.term(plain(self._analyser.lowered(part)))
 
 
-class _Word(NamedTuple):
-    """A token in an index: the codes of its terms, its terms, its forms."""
-
-    codes: str
-    terms: tuple[str, ...]
-    forms: tuple[str, ...]
+_MARK = "\0"
+"""Begins a form among the codes of a word: this mark, its code as a term, the mark, its code as a form."""
+_MARKED = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}(\\S*)")
 
 
-_CODES, _TERMS, _FORMS = map(operator.itemgetter, range(3))
+class _WordCodes(_Cache[str]):
+    """Token → the codes of its terms and its marked forms, between blanks."""
 
-
-class _WordCodes(_Cache[_Word]):
-    """Token → its codes, terms and forms."""
-
-    def __init__(self, language: str, code: Callable[[str], str]) -> None:
+    def __init__(self, language: str, code: Callable[[str], str], form: Callable[[str], str]) -> None:
         super().__init__()
-        self._analyser, self._former, self._code = _analyser(language), _former(language), code
+        self._analyser, self._former, self._code, self._form = _analyser(language), _former(language), code, form
 
-    def new_entry(self, token: str) -> _Word:
+    def new_entry(self, token: str) -> str:
         word = token.strip(_PUNCTUATION)
         if word != token and word.isascii() and word.isalpha() and (known := self.get(word)):
             return known
-        terms = self._analyser[token]
-        return _Word(" ".join(map(self._code, terms)), terms, self._former.new_entry(token))
+        terms, forms = self._analyser[token], self._former.new_entry(token)
+        return " ".join([*map(self._code, terms), *([self.marked(forms)] if forms else ())])
+
+    def marked(self, forms: Iterable[str]) -> str:
+        """Return marked forms."""
+        return " ".join([f"{_MARK}{self._code(form)}{_MARK}{self._form(form)}" for form in forms])
 
 
 def _symbol_parts(piece: str) -> tuple[str, ...]:

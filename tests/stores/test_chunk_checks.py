@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError, InvalidChunkError
 from ragistry.stores.chunk_checks import check_chunks, check_source, id_problem
-from ragistry.stores.vectors import query_vector, unit_vector
+from ragistry.stores.vectors import query_vector, unit_vector, unit_vectors
 from ragistry.testing.stores.chunks import BAD_CHUNKS, BAD_METADATA, BAD_VECTORS, EAST, chunk, source
 from ragistry.utils.metadata import MAX_KEYS, MAX_LIST, stored_metadata
 from tests.messages import refused
@@ -100,3 +100,17 @@ def test_a_source_is_all_its_chunks_in_order():
 @pytest.mark.parametrize("identity", ["a", "x" * 512, "ünï 日本", "a\x00b"])
 def test_any_short_text_is_an_id(identity):
     assert id_problem(identity) == ""
+
+
+@pytest.mark.parametrize("wrong", [None, float("nan"), float("inf"), 0.0])
+def test_vectors_scaled_together_equal_those_scaled_alone(wrong: float | None) -> None:
+    rows = list(np.random.default_rng(1).normal(size=(1_500, 8)).astype(np.float32))
+    rows[3], rows[4] = rows[3] * np.float32(1e37), rows[4] * np.float32(1e-37)
+    if wrong is not None:
+        rows[1_400] = np.full(8, wrong, dtype=np.float32)
+        with pytest.raises(ValueError, match="vector 1400 "):
+            unit_vectors(rows, len(rows))
+        return
+    expected = np.stack([unit_vector(row) for row in rows])
+    assert np.allclose(unit_vectors(rows, len(rows)), expected, rtol=0, atol=1e-7)
+    assert np.array_equal(unit_vectors([row.tolist() for row in rows], len(rows)), expected)

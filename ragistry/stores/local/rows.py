@@ -358,7 +358,8 @@ def chunks_where(
 
 
 def _chunk(text: str, own: str, shared: str) -> Chunk:
-    return Chunk(text, {**json.loads(shared), **json.loads(own)})
+    first, second = json.loads(f"[{shared},{own}]")
+    return Chunk(text, {**first, **second})
 
 
 def list_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
