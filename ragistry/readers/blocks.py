@@ -9,7 +9,6 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -105,11 +104,6 @@ def reason_of(error: BaseException) -> str:
 def words_of(text: str) -> Counter[str]:
     """Count the words of a text, without case and punctuation, to compare what a file holds with what was read."""
     return Counter(_WORD.findall(text.casefold()))
-
-
-def missing_words(wanted: Iterable[str], text: str) -> int:
-    """Return how many words of the pieces of text are not in ``text``."""
-    return (words_of(" ".join(wanted)) - words_of(text)).total()
 
 
 def answer_of(document: ReadDocument) -> dict[str, Any]:
