@@ -1,8 +1,8 @@
 """Every benchmark, one after the other: ``python -m benchmarks [--quick] [--only NAME …] [--out FILE]``.
 
-What they print is written to one Markdown file, with the machine, the versions and the date. One that fails is
-reported, and the others go on; the exit code is then 1. What a benchmark needs and this machine lacks (data, a browser)
-makes that one fail, with its own message.
+What they print is written to one Markdown file, with the machine, the versions and the date; the table of `engines`,
+with all ratios against other engines, is printed too. One that fails is reported, and the others go on; the exit code
+is then 1. What a benchmark needs and this machine lacks (data, a browser) makes that one fail, with its own message.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import NamedTuple, TextIO
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
-    "embedder", "runtimes", "chunker", "extract", "reading", "headings", "pipeline_overhead", "hybrid_overhead",
-    "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill", "contract",
-    "page", "many", "serve_load", "fuzz", "routing", "routing_llm", "scifact", "quality", "techniques", "generators",
-    "excerpts", "places", "shown", "support", "weak", "fusion", "graph", "multilingual", "chunking", "sparse",
-    "spellings", "phrases", "statistics", "asking", "made", "verdicts", "ray_ingest", "engines", "peers", "mutations",
+    "engines", "embedder", "runtimes", "chunker", "extract", "reading", "lines", "headings", "pipeline_overhead",
+    "hybrid_overhead", "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity",
+    "kill", "continued", "contract", "page", "many", "serve_load", "fuzz", "routing", "routing_llm", "scifact",
+    "quality", "techniques", "generators", "excerpts", "places", "shown", "support", "weak", "fusion", "graph",
+    "multilingual", "chunking", "sparse", "spellings", "phrases", "statistics", "asking", "made", "verdicts",
+    "ray_ingest", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0
@@ -58,6 +59,8 @@ def main() -> None:
             print(f"{name} …", file=sys.stderr, flush=True)
             outcome = run(name, quick=options.quick, timeout=options.timeout)
             write(page, section(outcome))
+            if name == "engines":
+                print(outcome.printed)
             if outcome.failure:
                 failed.append(name)
                 print(f"{name} failed: {outcome.failure}", file=sys.stderr)

@@ -1,8 +1,9 @@
 """The local store beside engines of one purpose: ``python -m benchmarks.engines [--quick] [--chunks N]``.
 
 ChromaDB, LanceDB, sqlite-vec and usearch search vectors, tantivy and bm25s search words. All keep the same chunks on
-disk and are asked the same in turn within one run. Figures are CPU seconds of an ingest, and the median CPU
-milliseconds of a search for 10 results with their texts; usearch and bm25s keep no texts. ChromaDB and usearch search
+disk and are asked the same in turn within one run, and one table has all ratios. Figures are CPU seconds of an ingest,
+and the median CPU milliseconds of a search for 10 results with their texts; usearch and bm25s keep no texts and have no
+conditions. Our ingest includes the index of words, whichever it is compared with. ChromaDB and usearch search
 approximately with their defaults, so the recall stands beside; the others compare all vectors. A peer that is not
 installed is named (`.[bench]` installs all).
 """
@@ -10,10 +11,10 @@ installed is named (`.[bench]` installs all).
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -25,19 +26,25 @@ from numpy.typing import NDArray
 from benchmarks.local_store_data import DIMENSION, Truth, query_texts, query_vectors, sources
 from benchmarks.local_store_row import share
 from ragistry.stores.local import LocalStore
-from ragistry.types import EmbeddedChunk
+from ragistry.types import EmbeddedChunk, Where
 from ragistry.utils.ids import id_of
 
 RESULTS = 10
+PART = "tenth"
+"""The collection of filtered searches, which has a tenth of all sources."""
 Search = Callable[[int], Sequence[str]]
 
 
 class Side(NamedTuple):
-    """A filled engine. ``spent``: CPU seconds of its ingest; ``search``: the ids of the results of a query."""
+    """A filled engine.
+
+    ``spent``: CPU seconds of its ingest; ``search``: the ids of the results of a query; ``filtered``: in `PART` only.
+    """
 
     name: str
     spent: float
     search: Search
+    filtered: Search | None = None
 
 
 class Corpus(NamedTuple):
@@ -62,44 +69,59 @@ def main() -> None:
         [id_of(one.text, one.metadata) for one in chunks], chunks, vectors, query_vectors(rounds), query_texts(rounds)
     )
     truth = Truth(number)
-    print(f"{number:,} chunks of {DIMENSION} dimensions; median of {rounds} searches; CPU time\n")
+    command = f"`python -m benchmarks.engines --chunks {number}`"
+    print(f"{number:,} chunks of {DIMENSION} dimensions, median of {rounds} searches, CPU time: {command}\n")
+    print("| work | Ragistry | peer | its figure | Ragistry / it | recall: ours | its |\n|---|--:|---|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        for title, makers in (("vectors", DENSE), ("words", LEXICAL)):
-            sides = list(filter(None, (_made(make, corpus, Path(folder), stack) for make in makers)))
-            _print(title, sides, rounds, corpus, truth if title == "vectors" else None)
+        for kind, makers in (("vectors", DENSE), ("words", LEXICAL)):
+            sides = [_made(make, corpus, Path(folder), stack) for make in makers]
+            compared = [side for side in sides if isinstance(side, Side)]
+            _print("ingest, s", compared, [side.spent for side in compared])
+            _print_searches(f"search by {kind}, ms", compared, rounds, corpus, truth if kind == "vectors" else None)
+            if kind == "vectors":
+                filtered = [side._replace(search=side.filtered) for side in compared if side.filtered]
+                _print_searches(f"search in a tenth by {kind}, ms", filtered, rounds, corpus, truth, PART)
+            for missing in sides:
+                if isinstance(missing, str):
+                    print(f"| {kind} | | {missing} | not installed | | | |")
 
 
-def _made(make: Callable[..., Side], corpus: Corpus, folder: Path, stack: ExitStack) -> Side | None:
+def _made(make: Callable[..., Side], corpus: Corpus, folder: Path, stack: ExitStack) -> Side | str:
+    """Return a filled engine, or its name if it is not installed."""
     own = folder / make.__name__
     own.mkdir()
     try:
         return make(corpus, own, stack)
-    except ImportError as error:
-        print(f"left out: {make.__name__.replace('_', '-')} is not installed ({error.name})", file=sys.stderr)
-        return None
+    except ImportError:
+        return make.__name__.replace("_", "-")
 
 
-def _print(title: str, sides: Sequence[Side], rounds: int, corpus: Corpus, truth: Truth | None) -> None:
-    times: dict[str, list[float]] = {side.name: [] for side in sides}
-    recalls: dict[str, list[float]] = {side.name: [] for side in sides}
+def _print_searches(
+    work: str, sides: Sequence[Side], rounds: int, corpus: Corpus, truth: Truth | None, part: str | None = None
+) -> None:
+    times: list[list[float]] = [[] for _ in sides]
+    recalls: list[list[float]] = [[] for _ in sides]
     for number in range(-1, rounds):  # the first in vain
-        for side in sides:
+        for side, spent, recall in zip(sides, times, recalls, strict=True):
             start = process_time()
             found = side.search(max(number, 0))
             if number >= 0:
-                times[side.name].append((process_time() - start) * 1e3)
+                spent.append((process_time() - start) * 1e3)
                 if truth is not None:
-                    recalls[side.name].append(truth.recall(corpus.queries[number], found))
-    ours = sides[0]
-    print(f"| {title} | ingest, CPU s | Ragistry / it | search, CPU ms | Ragistry / it | recall |")
-    print("|---|--:|--:|--:|--:|--:|")
-    for side in sides:
-        search, recall = median(times[side.name]), recalls[side.name]
+                    recall.append(truth.recall(corpus.queries[number], found, part))
+    shown = [f"{np.mean(recall):.3f}" if recall else "" for recall in recalls]
+    _print(work, sides, list(map(median, times)), shown)
+
+
+def _print(work: str, sides: Sequence[Side], figures: Sequence[float], recalls: Sequence[str] = ()) -> None:
+    """Print a row for each peer; the first side is ours."""
+    recalls = recalls or [""] * len(sides)
+    for side, figure, recall in list(zip(sides, figures, recalls, strict=True))[1:]:
         print(
-            f"| {side.name} | {side.spent:.2f} | {share(ours.spent / side.spent)} | {search:.2f} "
-            f"| {share(median(times[ours.name]) / search)} | {f'{np.mean(recall):.3f}' if recall else ''} |"
+            f"| {work} | {figures[0]:.2f} | {side.name} | {figure:.2f} | {share(figures[0] / figure)} | {recalls[0]} "
+            f"| {recall} |",
+            flush=True,
         )
-    print()
 
 
 def _filled(fill: Callable[[], object]) -> float:
@@ -117,7 +139,11 @@ def ragistry_vectors(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:
         store.flush()
 
     spent = _filled(fill)
-    return Side("Ragistry", spent, lambda number: [one.id for one in store.search(corpus.queries[number], RESULTS)])
+
+    def search(number: int, where: Where | None = None) -> Sequence[str]:
+        return [one.id for one in store.search(corpus.queries[number], RESULTS, where=where)]
+
+    return Side("Ragistry", spent, search, partial(search, where={"collection": PART}))
 
 
 def ragistry_words(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:
@@ -142,34 +168,32 @@ def chromadb(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:  # noqa: A
                 metadatas=[chunk.metadata for chunk in part],
             )
 
-    def search(number: int) -> Sequence[str]:
-        found: Any = rows.query([corpus.queries[number]], n_results=RESULTS, include=["documents", "distances"])
+    def search(number: int, where: Any = None) -> Sequence[str]:
+        wanted: Any = ["documents", "distances"]
+        found: Any = rows.query([corpus.queries[number]], n_results=RESULTS, where=where, include=wanted)
         return found["ids"][0]  # type: ignore[no-any-return]
 
-    return Side("ChromaDB", _filled(fill), search)
+    return Side("ChromaDB", _filled(fill), search, partial(search, where={"collection": PART}))
 
 
 def lancedb(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:  # noqa: ARG001, nothing to close
     import lancedb as lance
 
     rows = [
-        {"id": name, "vector": vector, "text": chunk.text, "source": chunk.metadata["source_file"]}
+        {"id": name, "vector": vector, "text": chunk.text, "collection": chunk.metadata["collection"]}
         for name, vector, chunk in zip(corpus.ids, corpus.vectors, corpus.chunks, strict=True)
     ]
     database = lance.connect(folder)
     spent = _filled(lambda: database.create_table("chunks", rows))
     table = database.open_table("chunks")
 
-    def search(number: int) -> Sequence[str]:
-        query = (
-            table.search(corpus.queries[number])
-            .distance_type("cosine")
-            .select(["id", "text", "_distance"])
-            .limit(RESULTS)
-        )
-        return [row["id"] for row in query.to_list()]
+    def search(number: int, condition: str = "") -> Sequence[str]:
+        query = table.search(corpus.queries[number]).distance_type("cosine").select(["id", "text", "_distance"])
+        if condition:
+            query = query.where(condition, prefilter=True)
+        return [row["id"] for row in query.limit(RESULTS).to_list()]
 
-    return Side("LanceDB", spent, search)
+    return Side("LanceDB", spent, search, partial(search, condition=f"collection = '{PART}'"))
 
 
 def sqlite_vec(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:
@@ -183,21 +207,24 @@ def sqlite_vec(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:
     def fill() -> None:
         with database:
             database.execute("CREATE TABLE texts (id TEXT, text TEXT)")
-            database.execute(f"CREATE VIRTUAL TABLE rows USING vec0(vector float[{DIMENSION}] distance_metric=cosine)")
+            columns = f"vector float[{DIMENSION}] distance_metric=cosine, collection text"
+            database.execute(f"CREATE VIRTUAL TABLE rows USING vec0({columns})")
             texts = zip(corpus.ids, (chunk.text for chunk in corpus.chunks), strict=True)
             database.executemany("INSERT INTO texts VALUES (?, ?)", texts)
-            vectors = ((number, vector.tobytes()) for number, vector in enumerate(corpus.vectors, 1))
-            database.executemany("INSERT INTO rows (rowid, vector) VALUES (?, ?)", vectors)
+            vectors = (
+                (number, vector.tobytes(), chunk.metadata["collection"])
+                for number, (vector, chunk) in enumerate(zip(corpus.vectors, corpus.chunks, strict=True), 1)
+            )
+            database.executemany("INSERT INTO rows (rowid, vector, collection) VALUES (?, ?, ?)", vectors)
 
-    asked = (
-        "SELECT texts.id, texts.text FROM (SELECT rowid, distance FROM rows WHERE vector MATCH ? AND k = ?) AS near "
-        "JOIN texts ON texts.rowid = near.rowid ORDER BY near.distance"
-    )
-    spent = _filled(fill)
-    return Side(
-        "sqlite-vec", spent,
-        lambda number: [row[0] for row in database.execute(asked, (corpus.queries[number].tobytes(), RESULTS))],
-    )  # fmt: skip
+    def search(number: int, condition: str = "") -> Sequence[str]:
+        asked = (
+            "SELECT texts.id, texts.text FROM (SELECT rowid, distance FROM rows WHERE vector MATCH ? AND k = ?"
+            f"{condition}) AS near JOIN texts ON texts.rowid = near.rowid ORDER BY near.distance"
+        )
+        return [row[0] for row in database.execute(asked, (corpus.queries[number].tobytes(), RESULTS))]
+
+    return Side("sqlite-vec", _filled(fill), search, partial(search, condition=f" AND collection = '{PART}'"))
 
 
 def usearch(corpus: Corpus, folder: Path, stack: ExitStack) -> Side:  # noqa: ARG001, nothing to close

@@ -5,8 +5,8 @@
 The process writes, writes words before vectors, replaces, moves, renames, deletes, embeds again and repairs, and says
 what it begins and what is done. After each kill a fresh process must find every source in the version that was
 acknowledged last or, of the one operation that was under way, in its old or new state: whole, each chunk by its words
-and by its own vector, which only a chunk of the write under way may lack, and the files sound. ``--only words``: kills
-between words and vectors. The seed decides where the kills fall.
+and by its own vector, which only a chunk of the write under way may lack, and the files sound. ``--only words``: the
+kills fall after the words of a source are written, before and while its vectors are. The seed decides where.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DIMENSION, CHUNKS, FILES = 24, 12, 25
 COLLECTIONS = ("a", "b", "c")
 NAMES = ("put", "put", "words", "replace", "delete", "move", "rename", "reembed", "repair", "flush")
+WRITTEN = "words are written"
+PAUSES = (0.0, 0.003, 0.03)
+"""Seconds that the embedder takes for five chunks."""
 State = dict[str, Any]
 """``sources``: version by ``collection/file``; ``model``: of the embedder."""
 
@@ -99,11 +102,12 @@ def operations(state: State, rng: random.Random, names: tuple[str, ...]) -> Any:
         state = after
 
 
-def complete(store: LocalStore, model: str) -> None:
-    """Give the chunks that wait their vectors, a few at a time."""
+def complete(store: LocalStore, model: str, pause: float = 0.0) -> None:
+    """Give the chunks that wait their vectors, a few at a time, by an embedder that takes ``pause`` seconds."""
     embedder = Embedder(model)
     store.use_embedder(embedder.fingerprint)
     while found := store.waiting(limit=5):
+        time.sleep(pause)
         store.add_vectors([number for number, _ in found], embedder.embed([one.content for _, one in found]))
 
 
@@ -123,7 +127,8 @@ def work(folder: str, state: State, seed: str, only: str) -> None:
             store.use_embedder(Embedder(after["model"]).fingerprint)
             chunks = chunks_of(collection, file, version, after["model"])
             store.replace_source(collection, file, [chunk._replace(embedding=None) for chunk in chunks])
-            complete(store, after["model"])
+            print(WRITTEN, flush=True)
+            complete(store, after["model"], rng.choice(PAUSES))
         elif name == "delete":
             store.delete(where={"$and": [{"collection": collection}, {"source_file": file}]})
         elif name == "move":
@@ -177,17 +182,27 @@ def in_process(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     )
 
 
+def _lines_until_written(output: IO[str], times: int) -> list[str]:
+    """Read lines until the words of this many sources are written."""
+    lines: list[str] = []
+    while lines.count(WRITTEN) < times and (line := output.readline()):
+        lines.append(line.rstrip("\n"))
+    return lines
+
+
 def kill_once(folder: Path, state: State, rng: random.Random, tally: Counter[str], only: str = "") -> State:
     """Let a process work, kill it, compare what is left with what was acknowledged; returns the state now."""
     process = in_process("work", str(folder), json.dumps(state), str(rng.random()), only)
     assert process.stdout is not None
     process.stdout.readline()
-    time.sleep(rng.uniform(0.0, 1.2))
+    lines = _lines_until_written(process.stdout, rng.randrange(1, 5)) if only else []
+    time.sleep(rng.uniform(0.0, 0.06 if only else 1.2))
     process.kill()
-    lines = process.stdout.read().splitlines()
+    lines += process.stdout.read().splitlines()
     process.wait()
-    if lines and not lines[-1].endswith(("]", "done")):
+    if lines and not lines[-1].endswith(("]", "done", WRITTEN)):
         lines.pop()  # half a line
+    lines = [line for line in lines if line != WRITTEN]
     begun = [json.loads(line) for line in lines if line != "done"]
     done = lines.count("done")
     acknowledged = begun[done - 1][1] if done else state

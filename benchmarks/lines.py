@@ -1,6 +1,6 @@
 """Do `read` and `grep` say what stands in the texts, and how fast?
 
-    python -m benchmarks.lines [--files 1000] [--chunks 100000]
+    python -m benchmarks.lines [--files 1000] [--chunks 100000 | --quick]
 
 Files of all formats are taken in: the shared corpora (``RAGISTRY_DATA``), the fixtures, the manual, the planted files
 of X out of random lines must be found by ``grep`` on exactly the lines on which Python finds them, in composed form.
@@ -44,7 +44,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=1_000, help="0: none")
     parser.add_argument("--chunks", type=int, default=100_000, help="0: none")
+    parser.add_argument("--quick", action="store_true", help="100 files and 10,000 chunks")
     options = parser.parse_args()
+    if options.quick:
+        options.files, options.chunks = 100, 10_000
     faults = 0
     with tempfile.TemporaryDirectory() as folder:
         if options.files:
