@@ -75,7 +75,7 @@ PRAGMA user_version = {migrations.FORMAT};
 class Head:
     """The counters of the store in one snapshot.
 
-    ``removed``: number of the last removal. ``waiting``: number of chunks that wait for their vectors. ``settled``: key
+    ``removed``: number of the last removal. ``waiting``: whether chunks wait for their vectors. ``settled``: key
     up to which the index of vectors can follow, because no chunk before it waits, except refused ones.
     """
 
@@ -86,13 +86,13 @@ class Head:
     embedder: str | None
     next_embedder: str | None
     removed: int
-    waiting: int = 0
+    waiting: bool = False
     settled: int = 0
 
 
 HEAD = (
     "SELECT version, next_key, generation, dimension, embedder, next_embedder, "
-    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0), (SELECT count(*) FROM waiting), "
+    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0), EXISTS (SELECT 1 FROM waiting), "
     "coalesce((SELECT min(key) FROM waiting WHERE NOT refused), next_key) FROM head"
 )
 

@@ -57,7 +57,7 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
 
     def may_wait(keys: list[int]) -> bool:
         with database.write() as connection:
-            if waits := set(keys) <= set(rows.waiting_keys(connection)):
+            if waits := set(keys) <= rows.waiting_among(connection, keys):
                 connection.executemany("UPDATE waiting SET refused = 1 WHERE key = ?", ((key,) for key in keys))
         if waits:
             log.warning(

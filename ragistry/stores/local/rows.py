@@ -35,6 +35,7 @@ from ragistry.utils.custom_metadata import shared_metadata
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.records import Keys
 
 PAGE = 1_000
 _WITH_SOURCE = "chunks LEFT JOIN sources ON sources.id = chunks.source"
@@ -196,9 +197,20 @@ def waiting(connection: sqlite3.Connection, after: int, limit: int) -> list[tupl
     return sorted(documents(connection, [key for (key,) in found]).items())
 
 
-def waiting_keys(connection: sqlite3.Connection) -> list[int]:
-    """Return the keys of all chunks that wait for their vectors."""
-    return [key for (key,) in connection.execute("SELECT key FROM waiting")]
+def waiting_among(connection: sqlite3.Connection, keys: Sequence[int]) -> set[int]:
+    """Return those of these keys whose chunks wait for their vectors."""
+    chosen = json.dumps(keys)
+    found = connection.execute("SELECT key FROM waiting WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
+    return {key for (key,) in found}
+
+
+def count_waiting(connection: sqlite3.Connection, keys: Keys | None) -> int:
+    """Count the chunks, among ascending keys or all, that wait for their vectors."""
+    if keys is None or not len(keys):
+        return int(connection.execute("SELECT count(*) FROM waiting").fetchone()[0]) if keys is None else 0
+    ends = (int(keys[0]), int(keys[-1]))
+    found = connection.execute("SELECT key FROM waiting WHERE key BETWEEN ? AND ?", ends)
+    return int(np.isin(np.fromiter((key for (key,) in found), np.int64), keys).sum())
 
 
 def _drop(connection: sqlite3.Connection, keys: Sequence[tuple[int]]) -> None:

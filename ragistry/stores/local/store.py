@@ -162,7 +162,7 @@ class LocalStore:
             if (fingerprint := recorded_embedder(head)) is None:
                 raise StoreError("no embedder is recorded; call use_embedder first")
             units = checked_vectors(fingerprint, vectors, len(numbers))
-            waiting = set(rows.waiting_keys(connection))
+            waiting = rows.waiting_among(connection, numbers)
             present = [row for row, number in enumerate(numbers) if number in waiting]
             settle(connection, [numbers[row] for row in present], units[present])
             head = read_head(connection)
@@ -373,10 +373,8 @@ class LocalStore:
 
     def _report_waiting(self, connection: sqlite3.Connection, selection: Selection | None) -> None:
         """Report the chunks that the search misses because they wait for their vectors."""
-        keys = rows.waiting_keys(connection)
-        count = len(keys) if selection is None else np.isin(keys, selection.keys).sum()
-        if count:
-            degraded(waiting_line(int(count)))
+        if count := rows.count_waiting(connection, None if selection is None else selection.keys):
+            degraded(waiting_line(count))
 
     # Reading
 
@@ -394,7 +392,7 @@ class LocalStore:
             check_stored(repr(str(self.folder)), ids, keys)
             found = dict(rows.vectors_of(connection, list(keys.values())))
             head = read_head(connection)
-            waiting = set(rows.waiting_keys(connection)) if head.waiting else ()
+            waiting = rows.waiting_among(connection, list(keys.values())) if head.waiting else ()
         found |= dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
         lost = [id for id in ids if keys[id] not in found]
         if lost:
