@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry import Workspace, open_workspace
+from ragistry.server.access import Tokens
+from ragistry.server.app import create_app
+from ragistry.tools.reach import Reach
+from ragistry.tools.reading import GrepRequest, SourcesRequest, grep, sources
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.toolbox import TOOLS
 from tests.conftest import full_run
+from tests.mcp.conftest import in_memory
 from tests.messages import check_message
 from tests.tools.conftest import documents_yaml
 from tests.tools.telltale import ERRORS
@@ -81,6 +90,73 @@ def test_no_argument_reaches_a_collection_that_is_not_allowed(
     answer = tool.answer(json.dumps(call) if data.draw(st.booleans()) else call)
     assert closed(answer.text)
     assert {document.metadata["collection"] for document in answer.documents} <= set(allowed)
+
+
+SAID = (
+    "open",
+    "vault",
+    "also",
+    "boats.txt",
+    "iron.txt",
+    "*",
+    "?",
+    "a",
+    "dive",
+    ".*",
+    r"\w+",
+    "submarine",
+    "plans",
+    "noon",
+)
+SENTENCE = 'It says "the submarine dives at noon" [1] and "a boat may dive" (boats.txt).\n\n[1]: {}-1.txt, p. 3'
+
+
+def random_call(draw: random.Random, cursors: list[str]) -> tuple[str, dict[str, Any]]:
+    """Return a tool that reads texts, and arguments: mostly right ones, also with conditions and forged cursors."""
+    name = draw.choice([*TOOLS])
+    arguments: dict[str, Any] = {}
+    for key, one in TOOLS[name].parameters()["properties"].items():
+        if key in TOOLS[name].parameters()["required"] or draw.random() < 0.3:
+            known = {
+                "where": [{"collection": draw.choice(SAID)}, {"collection": {"$ne": "open"}}, {"page": 1}, {}],
+                "place": [{"line": 1}, {"collection": "also"}, {"page": {"$gte": 1}}],
+                "cursor": cursors,
+                "answer": [SENTENCE.format(draw.choice(SAID)), *SAID],
+                "collection": ["open", "also", "vault", ""],
+            }
+            kinds = {"integer": [0, 1, 2, 300, 50_000], "boolean": [True, False], "string": SAID}
+            arguments[key] = draw.choice(known.get(key) or kinds[one["type"]])
+    return name, arguments
+
+
+@pytest.mark.parametrize("door", ["http", "mcp"])
+def test_no_argument_of_a_reading_tool_reaches_what_is_not_allowed(guarded: Workspace, door: str) -> None:
+    draw, number = random.Random(door), 1_000 if full_run() else 100
+    everything = Reach(guarded.library)
+    cursors = [grep(everything, GrepRequest(word, max_tokens=200)).cursor for word in ("a", "e", "i", "o")]
+    cursors = [one for one in cursors if one] + ["", "x", sources(everything, SourcesRequest(max_tokens=200)).cursor]
+    calls = [random_call(draw, cursors) for _ in range(number)]
+    if door == "http":
+        secret = Tokens(guarded.root).add("reader", ["read"], ["open"])
+        with TestClient(
+            create_app(guarded), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {secret}"}
+        ) as client:
+            told = [client.post(f"/v1/tools/{name}", json=arguments).text for name, arguments in calls]
+    else:
+        told = []
+
+        async def talk(client: Any) -> None:
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                told.append(f"{result.content[0].text} {json.dumps(result.structured_content)}")
+
+        in_memory(SearchLibraryTool(guarded.library, allowed=["open"]), talk)
+    answered = 0
+    for (name, arguments), text in zip(calls, told, strict=True):
+        assert closed(text), (name, arguments, text)
+        assert "iron" not in text.lower() or "iron" in json.dumps(arguments), (name, arguments, text)
+        answered += "boats.txt" in text
+    assert answered > number / 20, "the allowed collection is read"
 
 
 ROUTERS = ("all", "evidence", "embedding", "explicit")
