@@ -44,7 +44,7 @@ def check(
         reason = getattr(error, "strerror", None) or error
         raise SourceError(f"{file!r} cannot be read: {reason}; check the path") from error
     with open_workspace(workspace, existing=True) as opened:
-        found = check_quotes(Reach(opened.library), CheckRequest(text, collection))
+        found = check_quotes(Reach(opened.library), CheckRequest(text, collection, max_tokens=1_000_000))
     if as_json:
         print_json(to_json(found))
     else:

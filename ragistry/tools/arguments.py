@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ragistry.errors import QueryError
 from ragistry.tools.cursor import check_cursor
 from ragistry.tools.failures import CallError
-from ragistry.tools.schema import MODEL_OPTIONS
+from ragistry.tools.schema import FEWEST_TOKENS, MODEL_OPTIONS
 from ragistry.types import SearchRequest, Where
 from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_query
@@ -20,13 +20,19 @@ from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed, problem_of
 
 QUERY_CHARACTERS = 10_000
-KNOWN = ("query", "collection", *(one.name for one in MODEL_OPTIONS), "cursor")
+KNOWN = ("query", "collection", *(one.name for one in MODEL_OPTIONS), "max_tokens", "cursor")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments(SearchRequest):
-    """The arguments of a search by a model. ``cursor``: where an answer that was cut goes on."""
+    """The arguments of a search by a model.
 
+    Attributes:
+        max_tokens: Maximum size of the answer; None for that of the tool.
+        cursor: Where an answer that was cut goes on.
+    """
+
+    max_tokens: int | None = field(default=None, metadata={"ge": FEWEST_TOKENS})
     cursor: str | None = None
 
 
@@ -55,7 +61,8 @@ def parse_arguments(arguments: Any, collections: Sequence[str]) -> SearchArgumen
             f"no collection {collection[:100]!r}{did_you_mean(collection[:100], collections)}; "
             f"use {listed(collections)}, or leave it out to search all"
         )
-    options = {one.name: values[one.name] for one in MODEL_OPTIONS if values.get(one.name) is not None}
+    names = (*(one.name for one in MODEL_OPTIONS), "max_tokens")
+    options = {name: values[name] for name in names if values.get(name) is not None}
     options |= {"query": query, "collection": collection, "where": _where(values.get("where"))}
     try:
         return from_json(SearchArguments, options | {"cursor": None if cursor is None else check_cursor(cursor)})

@@ -15,8 +15,9 @@ from ragistry.pipelines.citations import cited_sentences
 from ragistry.text.phrases import count_held, quotations
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import sources_in
+from ragistry.tools.reading import TOKENS, sources_in
 from ragistry.tools.source_lines import lines_of
+from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import SourceInfo
 from ragistry.utils.ids import composed
 from ragistry.utils.quoting import visible_line
@@ -41,10 +42,12 @@ class CheckRequest:
     Attributes:
         answer: The answer: Markdown, or the JSON of ``ragistry ask --json``.
         collection: Look only into this collection.
+        max_tokens: Maximum size of the answer.
     """
 
     answer: str = field(metadata={"description": 'The answer, as Markdown: "a quotation" [1] or (guide.pdf, p. 3).'})
     collection: str | None = field(default=None, metadata={"description": "Only this collection.", "short": "-c"})
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,13 @@ class CheckAnswer:
         not_quoted: Numbers in cited sentences that the cited passages do not have, each with its line in the answer.
             They may be computed, and so right.
         ok: Whether every quotation and citation stands at its place.
+        left_out: How many quotations and numbers are not listed; those that are not at their place are listed first.
     """
 
     quotes: list[CheckedQuote]
     not_quoted: list[str]
     ok: bool
+    left_out: int = 0
 
 
 @dataclass(slots=True)
@@ -99,7 +104,7 @@ def check_quotes(reach: Reach, request: CheckRequest) -> CheckAnswer:
     """Check an answer. Raises `CallError`."""
     if len(request.answer) > LONGEST_ANSWER:
         raise CallError(
-            f"the answer has {len(request.answer):,} characters, the limit is {LONGEST_ANSWER:,}; check parts of it"
+            f"the answer has more than {LONGEST_ANSWER:,} characters, which is the limit; check parts of it"
         )
     known = sources_in(reach, request.collection, None)
     text, numbers = _read_answer(request.answer, known)
@@ -127,7 +132,25 @@ def check_quotes(reach: Reach, request: CheckRequest) -> CheckAnswer:
             here = {figure for passage in passages for figure in _FIGURE.findall(passage)}
             plain = _without_places(sentence.text)
             not_quoted += [f"line {line}: {figure}" for figure in _FIGURE.findall(plain) if figure not in here]
-    return CheckAnswer(found, not_quoted, all(one.verdict in ("found", "uncited") for one in found))
+    return _within(CheckAnswer(found, not_quoted, not any(map(_is_wrong, found))), request.max_tokens)
+
+
+def _is_wrong(one: CheckedQuote) -> bool:
+    return one.verdict not in ("found", "uncited")
+
+
+def _within(checked: CheckAnswer, room: int) -> CheckAnswer:
+    """Leave out what there is no room for: numbers and quotations at their place before others."""
+    kept: set[int] = set()
+    for at in sorted(range(len(checked.quotes)), key=lambda at: not _is_wrong(checked.quotes[at])):
+        one = checked.quotes[at]
+        room -= estimated_tokens(f"{one.text[:200]}{one.cited[:200]}{one.source}") + 12
+        if room >= 0:
+            kept.add(at)
+    numbers = checked.not_quoted[: max(0, room // 12)]
+    left_out = len(checked.quotes) - len(kept) + len(checked.not_quoted) - len(numbers)
+    quotes = [one for at, one in enumerate(checked.quotes) if at in kept]
+    return CheckAnswer(quotes, numbers, checked.ok, left_out)
 
 
 def check_text(found: CheckAnswer) -> str:
@@ -139,8 +162,9 @@ def check_text(found: CheckAnswer) -> str:
         cited = f" {visible_line(one.cited, 200)}" if one.cited else ""
         lines.append(f"line {one.line}: {one.verdict}{there}{cited}: {visible_line(one.text, 200)}")
     lines += [f"{one} is not quoted from the cited passages" for one in found.not_quoted]
-    wrong = sum(one.verdict not in ("found", "uncited") for one in found.quotes)
-    lines.append(f"{numbered(len(found.quotes), 'quotation[|s]')} checked, {wrong} not at their place")
+    wrong = sum(map(_is_wrong, found.quotes))
+    left_out = f", {found.left_out:,} more left out" if found.left_out else ""
+    lines.append(f"{numbered(len(found.quotes), 'quotation[|s]')} checked, {wrong} not at their place{left_out}")
     return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ _ENDS = re.compile(r"\\[Az]|\(\?[a-zA-Z]*[-R]")
 """Parts of a regular expression that tell the ends of a text from those of a line, whatever its flags say."""
 
 _COLLECTION = "Only this collection."
-_TOKENS = {"description": "Maximum tokens of the answer.", "ge": 200, "le": 50_000}
+TOKENS = {"description": "Maximum tokens of the answer.", "ge": 200, "le": 50_000}
 _CURSOR = {"description": "Only to continue: the cursor of the last answer, with all other arguments unchanged."}
 _SOURCE = {"description": "Name of a source, as results show it."}
 
@@ -90,7 +90,7 @@ class GrepRequest:
     )
     count: bool = field(default=False, metadata={"description": "Only count lines."})
     sources_only: bool = field(default=False, metadata={"description": "Only list sources.", "short": "-l"})
-    max_tokens: int = field(default=4_000, metadata=_TOKENS)
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
     cursor: str | None = field(default=None, metadata=_CURSOR)
 
 
@@ -160,7 +160,7 @@ class ReadRequest:
     )
     before: int = field(default=0, metadata={"description": "Also lines before.", "short": "-B", "ge": 0, "le": 1_000})
     column: int = field(default=1, metadata={"description": "First character, to continue a long line.", "ge": 1})
-    max_tokens: int = field(default=4_000, metadata=_TOKENS)
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class OutlineRequest:
     source: str = field(metadata=_SOURCE)
     collection: str | None = field(default=None, metadata={"description": _COLLECTION, "short": "-c"})
     line: int = field(default=1, metadata={"description": "Begin at this line.", "ge": 1})
-    max_tokens: int = field(default=4_000, metadata=_TOKENS)
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class SourcesRequest:
     name: str | None = field(default=None, metadata={"description": "Only this name; * and ? allowed."})
     collection: str | None = field(default=None, metadata={"description": _COLLECTION, "short": "-c"})
     where: Where | None = field(default=None, metadata={"description": 'Condition on metadata: {"year": 2026}.'})
-    max_tokens: int = field(default=4_000, metadata=_TOKENS)
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
     cursor: str | None = field(default=None, metadata=_CURSOR)
 
 

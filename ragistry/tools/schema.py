@@ -45,6 +45,8 @@ QUERY = (
 )
 MODEL_OPTIONS = tuple(one for one in fields(SearchRequest) if "model" in one.metadata)
 """Options that a language model may choose, besides the collection."""
+FEWEST_TOKENS = 1_500
+"""Minimum size of an answer."""
 CURSOR = "Only to continue an answer that was cut: the cursor at its end, with all other arguments unchanged."
 
 
@@ -97,6 +99,11 @@ def search_schema(
     if len(collections) > 1:
         properties["collection"] = _collection(collections, strict)
     properties |= {one.name: _option(one, strict) for one in MODEL_OPTIONS}
+    properties["max_tokens"] = {
+        "type": ["integer", "null"] if strict else "integer",
+        "minimum": FEWEST_TOKENS,
+        "description": "Maximum tokens of the answer.",
+    }
     properties["cursor"] = {"type": _optional(strict), "description": CURSOR}
     parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": ["query"]}
     function: dict[str, Any] = {

@@ -17,14 +17,13 @@ from ragistry.tools.cursor import Position, fingerprint, read_cursor, write_curs
 from ragistry.tools.failures import CallError, failure_text, notes
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED, header, results_page
-from ragistry.tools.schema import NAME, TextsFile, search_schema
+from ragistry.tools.schema import FEWEST_TOKENS, NAME, TextsFile, search_schema
 from ragistry.types import Document, RetrievalResult, SearchRequest, Where
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import listed, shown
 
 _log = logging.getLogger(__name__)
 
-FEWEST_TOKENS = 1_500
 OVERHEAD = 800
 """Maximum tokens of an answer around its results."""
 WEAK = "nothing fits the query well, so the documents may not answer it; these are the nearest passages"
@@ -61,7 +60,8 @@ class SearchLibraryTool:
         technique: Name of a technique; None for the default of techniques.yaml.
         n: Number of documents of a search; None for that of the technique or documents.yaml.
         strict: Build the schema in the format of OpenAI's strict mode.
-        max_tokens: Maximum size of an answer as `tokens.estimated_tokens` counts, 1,500 or more.
+        max_tokens: Maximum size of an answer as `tokens.estimated_tokens` counts, 1,500 or more. A call may ask for
+            less.
 
     Raises:
         CollectionNotFoundError: An allowed collection does not exist.
@@ -218,7 +218,13 @@ class SearchLibraryTool:
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1
         places = [place_of(document, asked.query, self.library.reading.language) for document in documents]
-        page = results_page(documents, start, self.max_tokens - OVERHEAD, places, labelled=labelled)
+        page = results_page(
+            documents,
+            start,
+            min(asked.max_tokens or self.max_tokens, self.max_tokens) - OVERHEAD,
+            places,
+            labelled=labelled,
+        )
         text = f"{title}\n\n{note}{page.text}\n\n{QUOTED}"
         if page.next is None:
             return SearchAnswer(text, asked, page.documents)

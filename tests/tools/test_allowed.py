@@ -108,6 +108,7 @@ SAID = (
     "plans",
     "noon",
 )
+PARAMETERS = {name: tool.parameters() for name, tool in TOOLS.items()}
 SENTENCE = 'It says "the submarine dives at noon" [1] and "a boat may dive" (boats.txt).\n\n[1]: {}-1.txt, p. 3'
 
 
@@ -115,8 +116,9 @@ def random_call(draw: random.Random, cursors: list[str]) -> tuple[str, dict[str,
     """Return a tool that reads texts, and arguments: mostly right ones, also with conditions and forged cursors."""
     name = draw.choice([*TOOLS])
     arguments: dict[str, Any] = {}
-    for key, one in TOOLS[name].parameters()["properties"].items():
-        if key in TOOLS[name].parameters()["required"] or draw.random() < 0.3:
+    described = PARAMETERS[name]
+    for key, one in described["properties"].items():
+        if key in described["required"] or draw.random() < 0.3:
             known = {
                 "where": [{"collection": draw.choice(SAID)}, {"collection": {"$ne": "open"}}, {"page": 1}, {}],
                 "place": [{"line": 1}, {"collection": "also"}, {"page": {"$gte": 1}}],

@@ -297,7 +297,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("outline", {"source": "nothing"}, "nothing"),
     ("sources", {"cursor": "x"}, "cursor"),
     ("check_quotes", {"answer": ""}, "text"),
-    ("check_quotes", {"answer": "x" * 1_000_001}, "1,000,001"),
+    ("check_quotes", {"answer": "x" * 1_000_001}, "1,000,000"),
     ("grep", {"pattern": "a", "words": "perhaps"}, "words: must be true or false"),
     ("read", {"source": "steps.md", "line": "two"}, "line: must be a whole number"),
     ("read", {"source": ["steps.md"]}, "source: must be text"),
@@ -336,14 +336,31 @@ def test_collections_out_of_reach_leave_no_trace(shelf: Workspace) -> None:
     assert {one.collection for one in limited.sources} == {"files"}, "a cursor opens nothing"
 
 
-def test_descriptions_are_short_and_answers_keep_their_budget(shelf: Workspace) -> None:
-    tool = SearchLibraryTool(shelf.library)
-    described = json.dumps([tool.schema(), *function_schemas()])
-    assert estimated_tokens(described) <= 3_000
+def test_answers_keep_the_budget_of_the_caller_and_say_what_is_left_out(shelf: Workspace) -> None:
+    long = "".join(f'Line {n} is "a phrase of nobody {n}" (steps.md). Also {n} boats.\n\n' for n in range(200))
+    tools = {
+        "grep": {"pattern": "e"}, "read": {"source": "configuration.md"}, "outline": {"source": "troubleshooting.md"},
+        "sources": {}, "check_quotes": {"answer": long},
+    }  # fmt: skip
+    assert [*tools] == [*TOOLS]
     for budget in (200, 1_000, 5_000):
-        for name, arguments in (("grep", {"pattern": "e"}), ("read", {"source": "configuration.md"}), ("sources", {})):
+        for name, arguments in tools.items():
             found = answer(Reach(shelf.library), name, {**arguments, "max_tokens": budget})
             assert estimated_tokens(found.text) <= budget + 250, (name, budget)
+            if budget == 200:
+                assert re.search(r"cursor|more: |go on|left out", found.text), name
+    assert found.structured is not None
+    assert found.structured["ok"] is False
+    tool = SearchLibraryTool(shelf.library, technique="bm25", n=50)
+    whole = tool.answer({"query": "indented text"})
+    short = tool.answer({"query": "indented text", "max_tokens": 1_500})
+    assert estimated_tokens(short.text) <= 1_500 < estimated_tokens(whole.text)
+    assert short.cursor in short.text != ""
+    assert tool.answer({"query": "indented text", "max_tokens": 50_000}).text == whole.text, "the tool has a limit"
+    for wrong in (0, 1_499, "many"):
+        refused_call = tool.answer({"query": "indented text", "max_tokens": wrong})
+        assert refused_call.error
+        check_message(refused_call.text, "max_tokens")
 
 
 def test_openai_calls_are_answered(shelf: Workspace) -> None:
