@@ -1,19 +1,24 @@
 """Kills a process that writes to a `LocalStore` at random moments, and looks at what is left.
 
-    python -m benchmarks.kill [--kills 200 | --quick] [--seed 1234] [--only words]
+    python -m benchmarks.kill [--kills 200 | --quick] [--seed 1234] [--only words] [--power]
 
 The process writes, writes words before vectors, replaces, moves, renames, deletes, embeds again and repairs, and says
 what it begins and what is done. After each kill a fresh process must find every source in the version that was
 acknowledged last or, of the one operation that was under way, in its old or new state: whole, each chunk by its words
 and by its own vector, which only a chunk of the write under way may lack, and the files sound. ``--only words``: the
 kills fall after the words of a source are written, before and while its vectors are. The seed decides where.
+
+``--power``: of the database, only what was forced to the disk survives a kill, as in a power cut, and the indexes are
+gone. A library that a C compiler builds copies each file of the database when it is synchronised.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +40,35 @@ NAMES = ("put", "put", "words", "replace", "delete", "move", "rename", "reembed"
 WRITTEN = "words are written"
 PAUSES = (0.0, 0.003, 0.03)
 """Seconds that the embedder takes for five chunks."""
+POWER = r"""
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int synchronised(int fd, int result) {
+    char link[64], path[PATH_MAX], target[2 * PATH_MAX], part[2 * PATH_MAX + 8], buffer[1 << 16];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    if (size < 0) return result;
+    path[size] = 0;
+    char *name = strrchr(path, '/');
+    if (!name || strncmp(name, "/store.db", 9)) return result;
+    snprintf(target, sizeof target, "%s%s", getenv("SYNCHRONISED"), name);
+    snprintf(part, sizeof part, "%s.part", target);
+    int out = open(part, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    off_t place = 0; /* no second descriptor: closing it would end the locks of SQLite */
+    while ((size = pread(fd, buffer, sizeof buffer, place)) > 0) place += write(out, buffer, size);
+    close(out);
+    rename(part, target);
+    return result;
+}
+int fsync(int fd) { return synchronised(fd, syscall(SYS_fsync, fd)); }
+int fdatasync(int fd) { return synchronised(fd, syscall(SYS_fdatasync, fd)); }
+"""
 State = dict[str, Any]
 """``sources``: version by ``collection/file``; ``model``: of the embedder."""
 
@@ -117,7 +151,9 @@ def work(folder: str, state: State, seed: str, only: str) -> None:
     store = LocalStore(folder, lock_timeout=30)
     complete(store, state["model"])
     print("ready", flush=True)
-    names = (only, only, "delete", "flush") if only else NAMES
+    names = (only, only, "delete", "flush") if only == "words" else NAMES
+    if only == "power":  # a repair renames files, which the library does not follow
+        names = tuple(name for name in names if name != "repair")
     for (name, collection, file, target, version), after in operations(state, rng, names):
         print(json.dumps([name, after]), flush=True)
         if name in ("put", "replace"):
@@ -190,16 +226,39 @@ def _lines_until_written(output: IO[str], times: int) -> list[str]:
     return lines
 
 
-def kill_once(folder: Path, state: State, rng: random.Random, tally: Counter[str], only: str = "") -> State:
-    """Let a process work, kill it, compare what is left with what was acknowledged; returns the state now."""
-    process = in_process("work", str(folder), json.dumps(state), str(rng.random()), only)
+def _replace(folder: Path, source: Path) -> None:
+    """Replace a folder by the database in another one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name in ("store.db", "store.db-wal"):
+        if (source / name).exists():
+            shutil.copy(source / name, folder)
+
+
+def kill_once(
+    folder: Path, state: State, rng: random.Random, tally: Counter[str], only: str = "", library: Path | None = None
+) -> State:
+    """Let a process work, kill it, compare what is left with what was acknowledged; returns the state now.
+
+    ``library``: that of `POWER`.
+    """
+    safe = folder.parent / "synchronised"
+    environment = dict(os.environ)
+    if library is not None:
+        LocalStore(folder).close()
+        _replace(safe, folder)
+        environment |= {"LD_PRELOAD": str(library), "SYNCHRONISED": str(safe)}
+    process = in_process("work", str(folder), json.dumps(state), str(rng.random()), only, env=environment)
     assert process.stdout is not None
     process.stdout.readline()
-    lines = _lines_until_written(process.stdout, rng.randrange(1, 5)) if only else []
-    time.sleep(rng.uniform(0.0, 0.06 if only else 1.2))
+    aims = only == "words"
+    lines = _lines_until_written(process.stdout, rng.randrange(1, 5)) if aims else []
+    time.sleep(rng.uniform(0.0, 0.06 if aims else 1.2))
     process.kill()
     lines += process.stdout.read().splitlines()
     process.wait()
+    if library is not None:
+        _replace(folder, safe)
     if lines and not lines[-1].endswith(("]", "done", WRITTEN)):
         lines.pop()  # half a line
     lines = [line for line in lines if line != WRITTEN]
@@ -234,11 +293,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="15 kills")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="decides where the kills fall")
     parser.add_argument("--only", choices=("words",), default="", help="only writes of words before vectors")
+    parser.add_argument("--power", action="store_true", help="what was not forced to the disk is lost; no repairs")
     options = parser.parse_args()
     rng, tally, state = random.Random(options.seed), Counter[str](), {"sources": {}, "model": "one"}
     with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "power.so" if options.power else None
+        if library is not None:
+            build = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+            subprocess.run(build, input=POWER, text=True, check=True)
         for _ in range(15 if options.quick else options.kills):
-            state = kill_once(Path(folder) / "store", state, rng, tally, options.only)
+            state = kill_once(
+                Path(folder) / "store", state, rng, tally, options.only or "power" * options.power, library
+            )
     print(f"seed {options.seed}\n\n| what | times |\n|---|--:|")
     for name, times in sorted(tally.items()):
         print(f"| {name} | {times} |")
