@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -16,11 +17,11 @@ from ragistry.config.models import read_models
 from ragistry.config.problems import Problems
 from ragistry.config.resolve import Resolved, resolve, store_entry
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, text_of
-from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError
+from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, SourceNotFoundError, StoreError
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
-from ragistry.models.registry import Models, choose_embedder, chunking_of, uses_ollama
+from ragistry.models.registry import Models, choose_embedder, chunking_of, names_of, uses_ollama
 from ragistry.plugins import resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
@@ -29,7 +30,8 @@ from ragistry.stores.registry import StoreChoice, choose_store, open_store
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.languages import AUTO
-from ragistry.types import Where, html_table
+from ragistry.types import EmbedderFingerprint, Where, html_table
+from ragistry.utils.fingerprints import differences
 
 if TYPE_CHECKING:
     from ragistry.library.remote.technique import ArchiveTargets
@@ -266,6 +268,14 @@ class Workspace(WorkspaceMethods):
             runtime=settings.runtime, lasting=self.exclusive, output=output,
         )  # fmt: skip
 
+    def _recorded_embedder(self, recorded: EmbedderFingerprint) -> Embedder | None:
+        """Return the embedder of that fingerprint if this workspace can name it, such as a folder in ``models``."""
+        for name in names_of(recorded):
+            with suppress(RagistryError):
+                if not differences(recorded, (found := self.embedder_named(name)).fingerprint):
+                    return found
+        return None
+
     def _make_embedder(self) -> Embedder:
         settings = self.settings
         try:
@@ -342,6 +352,7 @@ class Workspace(WorkspaceMethods):
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
             generator=self._default_generator,
             questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
+            recorded_embedder=self._recorded_embedder,
         )  # fmt: skip
 
     def _token_models(self) -> list[TokenEmbedder]:

@@ -13,7 +13,7 @@ import typer
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.errors import StoreError
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import duration, numbered
 
 if TYPE_CHECKING:
     from ragistry.protocols import LibraryStore
@@ -102,11 +102,18 @@ def reembed(
 ) -> None:
     """Embed every chunk with the configured embedder; searches use the old vectors until all new ones exist.
 
-    An interrupted run continues where it stopped.
+    An interrupted run continues where it stopped. A line says how many chunks there are and about how long it takes.
     """
+    from ragistry.stores.embedding import reembed_seconds
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
+        seconds, chunks = reembed_seconds(opened.store, opened.embedder), opened.store.count()
+        if seconds is not None:
+            error_line(
+                f"embedding {numbered(chunks, 'chunk[|s]')} takes at most about {duration(seconds)} on this machine",
+                label="note",
+            )
         with progress_bar(not as_json) as progress:
             chunks = opened.store.reembed(opened.embedder, progress)
         model = opened.embedder.fingerprint.model

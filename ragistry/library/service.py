@@ -15,6 +15,7 @@ from ragistry.config.files import CollectionEntry
 from ragistry.errors import (
     CollectionNotFoundError,
     ConfigError,
+    EmbeddingMismatchError,
     EngineError,
     ModelError,
     RagistryError,
@@ -42,10 +43,20 @@ from ragistry.techniques.folding import (
     retrieve_filled,
 )
 from ragistry.techniques.follow_up import following
+from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
-from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.types import (
+    TOP_K_LIMIT,
+    Document,
+    EmbedderFingerprint,
+    RetrievalResult,
+    Role,
+    SearchRequest,
+    SourceInfo,
+    Where,
+)
 from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
 from ragistry.utils.limits import check_previous, check_queries
@@ -57,6 +68,19 @@ if TYPE_CHECKING:
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.pipelines.answer import AnswerStream
+    from ragistry.protocols import Vectors
+
+
+class _RecordedEmbedder:
+    """An embedder that reports with each vector that it is not the one of the settings."""
+
+    def __init__(self, embedder: Embedder, note: str) -> None:
+        self._embedder, self._note = embedder, note
+        self.fingerprint, self.count_tokens = embedder.fingerprint, embedder.count_tokens
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        degraded(self._note)
+        return self._embedder.embed(texts, role=role)
 
 
 class DocumentService(IngestMethods, SearchMethods):
@@ -72,6 +96,7 @@ class DocumentService(IngestMethods, SearchMethods):
         after_write: Called after chunks were added or deleted.
         generator: Returns the generator for answers, or None if none is configured.
         questions: Keeps the questions that people ask; None to keep none.
+        recorded_embedder: Returns the embedder of the vectors in the store, or None if it is not known here.
     """
 
     def __init__(
@@ -86,6 +111,7 @@ class DocumentService(IngestMethods, SearchMethods):
         after_write: Callable[[], object] = lambda: None,
         generator: Callable[[], Generator | None] = lambda: None,
         questions: QuestionLog | None = None,
+        recorded_embedder: Callable[[EmbedderFingerprint], Embedder | None] = lambda _: None,
     ) -> None:
         self.collections = collections
         self.store = store
@@ -98,6 +124,8 @@ class DocumentService(IngestMethods, SearchMethods):
         self.generator = generator
         self.questions = questions
         self.scope = Scope(collections, store)
+        self._recorded_embedder = recorded_embedder
+        self._recorded: tuple[EmbedderFingerprint, TechniqueRegistry] | None = None
 
     def _wrote(self, *collections: str) -> None:
         """Report that chunks of these collections were added, deleted or changed."""
@@ -166,11 +194,15 @@ class DocumentService(IngestMethods, SearchMethods):
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
             renamed = names.with_current_names if names.is_renaming else list[Document]
-            documents = retrieve_filled(
-                lambda number: renamed(chosen.retrieve(request.query, top_k=number, where=condition)),
-                fold_identical,
-                top_k,
-            )
+
+            def retrieved(technique: RegisteredTechnique) -> list[Document]:
+                return retrieve_filled(
+                    lambda number: renamed(technique.retrieve(request.query, top_k=number, where=condition)),
+                    fold_identical,
+                    top_k,
+                )
+
+            documents = self._with_recorded_embedder(chosen, request, retrieved)
             if any(COPIES in document.metadata for document in documents):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
@@ -178,6 +210,33 @@ class DocumentService(IngestMethods, SearchMethods):
             weak = is_weak(request.query, documents, self.embedder, self.reading.language, previous)
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
+
+    def _with_recorded_embedder(
+        self,
+        chosen: RegisteredTechnique,
+        request: SearchRequest,
+        retrieve: Callable[[RegisteredTechnique], list[Document]],
+    ) -> list[Document]:
+        """Search with the technique, or if the vectors are those of another embedder, with that one, and report it.
+
+        The setting ``embed_model`` was changed then, and `reembed` has not yet replaced the vectors.
+        """
+        if self._recorded is None or self.store.embedder() != self._recorded[0]:
+            try:
+                return retrieve(chosen)
+            except EmbeddingMismatchError:
+                recorded = self.store.embedder()
+                embedder = None if recorded is None else self._recorded_embedder(recorded)
+                if recorded is None or embedder is None:
+                    raise
+                note = (
+                    f"the vectors are still those of {recorded.model!r}, with which this search was made; run "
+                    f"`ragistry reembed` for {self.embedder.fingerprint.model!r}"
+                )
+                registry = self.registry.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
+                self._recorded = recorded, registry
+        registry = self._recorded[1]
+        return retrieve(following(registry.chosen(request.technique), check_previous(request.previous)))
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)

@@ -34,12 +34,14 @@ from ragistry.models.queries import QueryEmbedder
 from ragistry.models.runtimes import Runtime
 from ragistry.plugins import BUILT_IN, find_part, modules_of, offers, resolve_object
 from ragistry.protocols import Embedder, Generator, Reranker, SparseEncoder
+from ragistry.types import EmbedderFingerprint
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.models.token_file import TokenFile
 
 EMBEDDERS = "ragistry.embedders"
+MINILM = "all-MiniLM-L6-v2"
 GROUPS = {
     "generators": "ragistry.generators",
     "rerankers": "ragistry.rerankers",
@@ -73,13 +75,25 @@ def provider_of(name: str) -> tuple[str, str]:
         return provider, rest
     if is_class:
         return "", name
-    known = [one for one in offers(EMBEDDERS) if one != "all-MiniLM-L6-v2"]  # minilm by its full name
+    known = [one for one in offers(EMBEDDERS) if one != MINILM]  # minilm by its full name
     suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])
     if not suggestion and (not rest or len(provider) == 1) and set(name) & set("./\\~"):
         suggestion = f"; a folder is written {f'folder:{name}'!r}"
     raise ConfigError(
         f"unknown embed_model {name!r}{suggestion}; use {', '.join(known)} (NAME or NAME:MODEL) or module:Class"
     )
+
+
+def names_of(fingerprint: EmbedderFingerprint) -> list[str]:
+    """Return values of ``embed_model`` that may name the embedder with this fingerprint."""
+    model = fingerprint.model
+    by_provider = {
+        "embedded": ["minilm" if model == MINILM else "multilingual"],
+        "folder": [f"folder:models/{model}", f"folder:{model}"],
+        "ollama": [f"ollama:{model}"],
+        "openai-compatible": ["tei", f"openai:{model}"],
+    }
+    return by_provider.get(fingerprint.provider, [])
 
 
 def uses_ollama(name: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -26,8 +28,10 @@ from ragistry.utils.fingerprints import check_same_embedder, differences, from_j
 from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors, WordsFirstStore
+    from ragistry.protocols import Embedder, LibraryStore, Vectors, WordsFirstStore
 
+MEASURED = 16
+"""Number of chunks that are embedded to estimate the time of all."""
 AT_ONCE = 128
 """Number of chunks embedded in one call."""
 
@@ -118,6 +122,21 @@ def embed_missing(
             done += len(keys)
         elif switch():
             return done
+
+
+def reembed_seconds(store: LibraryStore, embedder: Embedder) -> float | None:
+    """Estimate how long `LibraryStore.reembed` takes by embedding a few chunks; None if they have such vectors."""
+    recorded = store.embedder()
+    texts = [searched_text(chunk.content, chunk.metadata) for chunk in islice(store.scan(), MEASURED)]
+    if not texts or (recorded is not None and not differences(recorded, embedder.fingerprint)):
+        return None
+    try:
+        embedder.embed(texts[:1])  # loads the model
+        start = perf_counter()
+        embedder.embed(texts)
+    except ModelError:  # of a chunk that may be refused; `reembed` reports it
+        return None
+    return (perf_counter() - start) / len(texts) * store.count()
 
 
 def superseded_error(record: NextEmbedderRecord, fingerprint: EmbedderFingerprint) -> EmbeddingMismatchError:

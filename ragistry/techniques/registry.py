@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -252,6 +253,13 @@ class TechniqueRegistry:
         registry.language = self.language
         registry._built |= self._built
         return registry
+
+    def with_resources(self, own: Mapping[str, Any]) -> TechniqueRegistry:
+        """Return a registry of the same entries with other resources of some names."""
+        resources = ChainMap(dict(own), self.resources)  # type: ignore[arg-type] # which is only read
+        found = TechniqueRegistry(self.file, self._checked, resources, self.parts)
+        found.searches_words, found.one_place, found.language = self.searches_words, self.one_place, self.language
+        return found
 
     def chosen(self, technique: str | Technique | Mapping[str, Any] | None) -> RegisteredTechnique:
         """Return the technique of a search.

@@ -105,12 +105,18 @@ def test_file_that_is_no_database_is_refused(filled: Run, tmp_path: Path) -> Non
     filled("search", "tea").refused(1, "store.db", "backup")
 
 
-def test_another_model_is_refused_until_reembed(filled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_uses_the_recorded_model_until_reembed(filled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with OllamaServer() as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url)
         monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "nomic-embed-text")
-        filled("search", "tea", "-t", "naive").refused(1, "all-MiniLM-L6-v2", "nomic-embed-text", "`ragistry reembed`")
-        assert filled("reembed", "--json").json == {"chunks": 1, "model": "nomic-embed-text"}
+        found = filled("search", "tea", "-t", "naive", "--json").json
+        [said] = [one["degraded"] for one in found["trace"] if one["degraded"]]
+        check_message(said, "all-MiniLM-L6-v2", "nomic-embed-text", "`ragistry reembed`")
+        assert found["total_results"] == 1
+        done = filled("reembed", "--json")
+        assert done.json == {"chunks": 1, "model": "nomic-embed-text"}
+        check_message(done.err, "1 chunk")
+        assert "note" not in filled("reembed").err, "nothing is left to embed"
         assert filled("search", "tea", "--technique", "naive", "--json").json["total_results"] == 1
     monkeypatch.delenv("RAGISTRY_EMBED_MODEL")
     filled("search", "tea", "--technique", "naive").refused(1, "nomic-embed-text")

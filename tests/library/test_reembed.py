@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragistry import open_workspace
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, ModelConnectionError
+from ragistry.stores.embedding import reembed_seconds
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
-from tests.messages import refused
+from tests.messages import check_message, refused
+from tests.models import folders
 
 CHUNKS = 100
 
@@ -173,3 +176,36 @@ def test_a_store_that_another_process_cleared_takes_the_embedder_again(store: Lo
     assert_all_of(store, OLD)
     with pytest.raises(EmbeddingMismatchError):
         store.use_embedder(replace(OLD.fingerprint, model="a"))
+
+
+def test_a_process_with_another_embed_model_searches_with_the_recorded_one(tmp_path: Path) -> None:
+    folders.table(tmp_path / "models" / "mine")
+    new = {"embed_model": "folder:models/mine"}
+    with open_workspace(tmp_path) as first:
+        first.library.create_collection("notes", "Notes")
+        for text in ("green tea", "a car on the road"):
+            first.library.ingest_text(text, collection="notes", source=text)
+        expected = first.search("tea", technique="hybrid")
+    with open_workspace(tmp_path, **new) as started:
+        for technique in ("hybrid", "hybrid", {"use": "naive"}):
+            found = started.search("tea", technique=technique)
+            assert found.documents[0].content == "green tea"
+            assert len(found.degraded) == 1
+            check_message(found.degraded[0], "all-MiniLM-L6-v2", "mine")
+        assert [one.score for one in started.search("tea", technique="hybrid").documents] == [
+            one.score for one in expected.documents
+        ]
+        assert started.search("tea", technique="bm25").degraded == (), "words need no vectors"
+        with refused(EmbeddingMismatchError, "mine"):
+            started.library.ingest_text("water", collection="notes", source="water")
+        with open_workspace(tmp_path, **new) as other:
+            assert reembed_seconds(other.store, other.embedder) is not None
+            other.store.reembed(other.embedder)
+            assert reembed_seconds(other.store, other.embedder) is None
+        found = started.search("tea", technique="hybrid")
+        assert (found.documents[0].content, found.degraded) == ("green tea", ())
+    with open_workspace(tmp_path) as back:  # the folder below `models` is found by its name
+        check_message(back.search("tea", technique="naive").degraded[0], "mine", "all-MiniLM-L6-v2")
+        folders.table(tmp_path / "models" / "mine", **{"model.safetensors": {"embeddings": np.eye(10, 8)}})
+    with open_workspace(tmp_path) as changed, refused(EmbeddingMismatchError, "mine"):
+        changed.search("tea", technique="naive")
