@@ -114,7 +114,8 @@ def _nothing(sentence: str) -> Verdict:
 def _decided(decision: Decision, technique: str, candidate: bool, reason: str) -> Verdict:
     said = f"{decision} {technique}"
     if candidate:
-        sentence = f"Candidate: {said}, {reason}; confirm it with people's questions."
+        lead = "as " if decision == "keep" else ""
+        sentence = f"Candidate: {said}, {lead}{reason}; confirm it with people's questions."
     else:
         sentence = f"{said[0].upper()}{said[1:]}: {reason}."
     return Verdict(decision, technique, candidate, sentence)
@@ -178,6 +179,7 @@ def _milliseconds(value: float) -> str:
 
 def _shown(value: float) -> str:
     """Format a difference with two decimals, or three if it is small."""
+    value = 0.0 if abs(value) < 0.0005 else value  # never -0.00
     return f"{value:.2f}" if value >= 0.0095 or value == 0 else f"{value:.3f}"
 
 

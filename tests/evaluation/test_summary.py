@@ -94,6 +94,10 @@ def nearly(number: int) -> int:
     return 2 if number % 10 == 0 else 1
 
 
+def rarely(number: int) -> int:
+    return 2 if number < 6 else 1
+
+
 def alike(number: int) -> int:
     return nearly(number + 5)
 
@@ -112,6 +116,7 @@ def made(count: int, documents: int | None = None) -> dict[str, Any]:
         ({"base": good, "often": often}, {}, "keep", "base"),
         ({"base": good, "twin": good}, {}, "keep", "base"),
         ({"base": good, "twin": good}, {"provenance": made(40)}, "keep", "base"),
+        ({"base": good, "often": often, "rarely": rarely}, {}, "keep", "base"),
         ({"base": nearly, "same": alike}, {"margin": 0.3, "ms": {"same": 8.0}}, "keep", "base"),
         ({"base": nearly, "same": alike}, {"margin": 0.02}, "undecided", None),
         ({"base": often, "good": good}, {"provenance": made(40)}, "use", "good"),
@@ -147,6 +152,7 @@ def test_the_verdict_is_one_sentence_that_says_what_to_do(ranks, options, decisi
     assert found.candidate == ("provenance" in options and found.technique is not None)
     assert "\n" not in found.sentence
     assert found.sentence.endswith(".")
+    assert "-0.0" not in found.sentence
     check_message(found.sentence)
 
 
