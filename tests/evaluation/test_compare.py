@@ -396,6 +396,31 @@ def test_a_technique_whose_first_results_depend_on_their_number_is_asked_once_fo
     assert any("own" in note and "its own depth" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("deep", "said"),
+    [
+        (lambda _: [], 0.0),
+        (lambda id: [id, id, id], 1.0),
+        (lambda _: ["elsewhere"], "elsewhere"),
+        (lambda _: None, "None"),
+    ],
+    ids=["none", "the same one", "another", "no list"],
+)
+def test_a_contender_that_returns_fewer_at_a_greater_depth_is_measured_at_each(deep, said):
+    class Fewer:
+        def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
+            id = f"d{query.split()[-1]}"
+            ids = [id] if (top_k or 10) <= 10 else deep(id)
+            return ids if ids is None else [Document("", {"source_file": one}, 1.0, one) for one in ids]
+
+    found = compare({"own": Fewer(), "other": Answers(first)}, numbered(10), ["RR@10", "R@20"], progress=False)
+    if isinstance(said, str):
+        check_message(found.failures["own"].error, said)
+    else:
+        own = found.techniques["own"].measures
+        assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, said)
+
+
 def test_identical_texts_are_one_document_of_which_the_first_counts():
     corpus = [Text("a", "", "tea is steeped"), Text("b", "", "tea is steeped"), Text("c", "", "bread is baked")]
     dataset = Dataset("copies", corpus, {"q": "tea"}, {"q": {"b": 1}})

@@ -189,6 +189,16 @@ def test_gate_decides_nothing_over_other_questions_documents_or_evidence(change,
     check_message(found.sentence)
 
 
+@pytest.mark.parametrize("evidence", [None, {}, {"q0": {"d0": "0"}}])
+def test_gate_decides_nothing_over_a_report_of_a_version_without_evidence(evidence):
+    now = compared(numbered(20), a=first)
+    former = replace(now, provenance=now.provenance | {"evidence": evidence})
+    for sides in ((former, now), (now, former)):
+        found = gate(*sides)
+        assert found.code == NOT_DECIDED
+        check_message(found.sentence, "evidence")
+
+
 def test_gate_closes_at_a_shown_loss_of_the_least_effect():
     before, after = compared(a=first, b=first), compared(a=first, b=second)
     lost = gate(before, after)
