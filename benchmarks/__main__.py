@@ -25,7 +25,7 @@ BENCHMARKS = (
     "kill", "continued", "contract", "page", "many", "serve_load", "fuzz", "routing", "routing_llm", "scifact",
     "quality", "techniques", "generators", "excerpts", "places", "shown", "support", "weak", "fusion", "graph",
     "multilingual", "chunking", "sparse", "spellings", "phrases", "statistics", "asking", "made", "verdicts",
-    "contenders", "ray_ingest", "peers", "mutations",
+    "contenders", "doors", "ray_ingest", "peers", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0

@@ -81,8 +81,9 @@ def answering_line(document: Document, query: str, language: str = AUTO) -> Answ
     """
     own = chunk_language(document.metadata, language)
     sentences = list(_sentences(document.content, query, own))
-    if not sentences:
-        return AnsweringLine(0, 0, place_at(document, 0))
+    if not any(one.matches for one in sentences):
+        first_one = sentences[0] if sentences else _Sentence(0, 0, 0, (), heading=False)
+        return AnsweringLine(first_one.line, first_one.start, place_at(document, first_one.start))
     weigh = weights_of(sentences, named_terms(query, own))
     first, last = best_window(sentences, weigh, ROOM)
     best = max(sentences[first:last], key=lambda one: weigh([one]) * (HEADING if one.heading else 1))
@@ -101,12 +102,16 @@ def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
     empty = navigation_lines(lines)
     if len(empty) == sum(bool(line.strip()) for line in lines):
         empty = frozenset()
+    found, at = matches(text, terms, language), 0
     for number, line in enumerate(lines):
         if number not in empty and has_words(line):
-            found = matches(line, terms, language)
             for start, end in sentence_spans(line):
-                inside = tuple(one for one in found if start <= one.start < end)
-                yield _Sentence(number, offset + start, end - start, inside, line.startswith("#"))
+                while at < len(found) and found[at].start < offset + start:
+                    at += 1
+                first = at
+                while at < len(found) and found[at].start < offset + end:
+                    at += 1
+                yield _Sentence(number, offset + start, end - start, tuple(found[first:at]), line.startswith("#"))
         offset += len(line)
 
 
@@ -144,7 +149,11 @@ def best_window(
     """
     least, most = anchors or (0, len(units))
     best = (0, 0, -1.0)
-    for first in range(min(most, len(units))):
+    starts = range(min(most, len(units)))
+    matched = max((first for first in starts if units[first].matches), default=-1)
+    for first in starts:
+        if first < matched and not units[first].matches:
+            continue  # A window that starts at the next matches is better.
         last, size = first, 0
         while last < len(units) and (last == first or size + units[last].size <= room):
             size += units[last].size

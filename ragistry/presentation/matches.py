@@ -64,13 +64,29 @@ def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
 
 
 def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match]:
-    terms_of = word_terms(language)
+    found_in = _found_in_words(wanted, language)
     for word in _WORD.finditer(text):
-        written = word[0]
-        if not written.isascii() and UNSPACED_RUN.search(written):
-            yield from _in_unspaced(written, word.start(), wanted)
-        elif found := wanted.intersection(terms_of[written]):
+        if found := found_in[word[0]]:
             yield Match(word.start(), word.end(), found)
+        elif found is None:
+            yield from _in_unspaced(word[0], word.start(), wanted)
+
+
+class _FoundInWords(dict[str, frozenset[str] | None]):
+    """The terms of a query in each word; None for a run of words without spaces."""
+
+    def __init__(self, wanted: frozenset[str], language: str) -> None:
+        self._wanted, self._terms_of = wanted, word_terms(language)
+
+    def __missing__(self, word: str) -> frozenset[str] | None:
+        is_run = not word.isascii() and UNSPACED_RUN.search(word)
+        found = self[word] = None if is_run else self._wanted.intersection(self._terms_of[word])
+        return found
+
+
+@lru_cache(maxsize=8)  # most words of a passage are in the others of a result, too
+def _found_in_words(wanted: frozenset[str], language: str) -> _FoundInWords:
+    return _FoundInWords(wanted, language)
 
 
 def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:

@@ -31,7 +31,7 @@ def navigation_lines(lines: Sequence[str]) -> frozenset[int]:
     for number, line in enumerate([*lines, "end"]):
         if not line.strip():
             continue
-        links = len(_LINK.findall(line))
+        links = len(_LINK.findall(line)) if "[" in line or "<http" in line else 0
         is_links = links > 0 and not has_words(_LINK.sub("", _MARKER.sub("", line)))
         if is_links and links == 1 and _MARKER.match(line):
             items.append(number)
@@ -40,7 +40,10 @@ def navigation_lines(lines: Sequence[str]) -> frozenset[int]:
             found.update(items)
         items = []
         if number < len(lines) and (
-            not has_words(line) or (is_links and links > 1) or _LEADERS.search(line) or _WAYS.fullmatch(line)
+            not has_words(line)
+            or (is_links and links > 1)
+            or ("." in line and _LEADERS.search(line))
+            or _WAYS.fullmatch(line)
         ):
             found.add(number)
     return frozenset(found)
