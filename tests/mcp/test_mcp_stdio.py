@@ -17,6 +17,7 @@ import anyio
 import pytest
 from mcp import Client
 
+from ragistry.tools.toolbox import TOOLS
 from tests.mcp.conftest import MODES, SECONDS, conversation, over_stdio
 
 HELLO: dict[str, Any] = {
@@ -208,3 +209,17 @@ def serving(folder: Path, *by: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def test_fastmcp_is_a_client_too(folder: Path) -> None:
+    fastmcp = pytest.importorskip("fastmcp", reason="without fastmcp (pip install fastmcp)")
+
+    async def talk() -> Any:
+        transport = fastmcp.client.transports.StdioTransport(
+            sys.executable, ["-m", "ragistry", "mcp"], cwd=str(folder), env=dict(os.environ)
+        )
+        async with fastmcp.Client(transport) as client:
+            assert [one.name for one in await client.list_tools()][3:] == [*TOOLS]
+            return await client.call_tool("grep", {"pattern": "green tea"})
+
+    assert anyio.run(talk).structured_content["sources"][0]["source"] == "green leaf.txt"
