@@ -9,6 +9,7 @@ The last match in a window is found backwards: ``.*`` consumes all of it and giv
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import groupby
 
 _CLOSERS = r""""')\]}*_»”’›」』）】》〉"""  # noqa: RUF001 - exactly these characters
@@ -43,7 +44,6 @@ _SENTENCE_END = (
     # A blank line, an item of a list, a row of a table, a quotation or a heading follows.
     r"|(?<=\n)(?=[^\S\n]*+(?:\n|[-*+•>#][^\S\n]|\||\d{1,3}[.)][^\S\n])))"
 )
-_LAST_SENTENCE_END = re.compile(rf"(?s:.*){_SENTENCE_END}", re.MULTILINE)
 _SENTENCE_START = re.compile(rf"{_SENTENCE_END}\s*+", re.MULTILINE)
 _NEAR = 300  # characters; most windows have a sentence end this close to their own end
 _BLANK_LINE = re.compile(r"\n[^\S\n]++\n")
@@ -68,11 +68,16 @@ def last_paragraph_end(text: str, lo: int, hi: int) -> int:
     return with_blanks[-1] if with_blanks else -1
 
 
+@cache  # a search does not need it
+def _last_sentence_end() -> re.Pattern[str]:
+    return re.compile(rf"(?s:.*){_SENTENCE_END}", re.MULTILINE)
+
+
 def last_sentence_end(text: str, lo: int, hi: int) -> int:
     """Find the last end of a sentence in ``(lo, hi]``; a paragraph or a list item ends one too."""
-    found = _LAST_SENTENCE_END.match(text, max(lo, hi - _NEAR), hi + 1)  # sees the white space that follows
+    found = _last_sentence_end().match(text, max(lo, hi - _NEAR), hi + 1)  # sees the white space that follows
     if not found and _SENTENCE_START.search(text, lo, hi + 1):  # the backward search is slow if there is no match
-        found = _LAST_SENTENCE_END.match(text, lo, hi + 1)
+        found = _last_sentence_end().match(text, lo, hi + 1)
     return found.end() if found else -1
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -23,10 +23,6 @@ _OPEN_AND_CLOSE = '"[^"]+"|”[^”]+”|＂[^＂]+＂|»[^«»]+[«»]|›[^‹
 _PAIRED = (
     f"[“„][^“-„]+[“”]|[‘‚](?:[^‘-‚]|’(?={LETTER}))+[‘’]|«[^«»]+»|‹[^‹›]+›|「[^「」]+」|『[^『』]+』|｢[^｢｣]+｣"
     "|《[^《》]+》|〈[^〈〉]+〉|〝[^〝-〟]+[〞〟]"
-)
-_QUOTED = re.compile(
-    rf"(?:(?<!\S)|(?<=\s\()|(?<=^\())(-?)(?=.\S)({_OPEN_AND_CLOSE})(?=[\s.,;:!?)]|$)"
-    rf"|(?<!{LETTER})((?<!\S)-)?({_PAIRED})(?!{LETTER})"
 )
 _MARKS = re.compile('["”＂“„‘‚«»‹›「」『』｢｣《》〈〉〝〞〟]')
 _SYMBOLS = re.compile(f"[{SYMBOLS}{TONES}\u20e3]")
@@ -50,19 +46,29 @@ class ParsedQuery(NamedTuple):
     words_beside: int
 
 
+@cache  # compiled for the first query with a quotation mark
+def _quoted() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:(?<!\S)|(?<=\s\()|(?<=^\())(-?)(?=.\S)({_OPEN_AND_CLOSE})(?=[\s.,;:!?)]|$)"
+        rf"|(?<!{LETTER})((?<!\S)-)?({_PAIRED})(?!{LETTER})"
+    )
+
+
 def parse_query(query: str) -> ParsedQuery | None:
     """Read phrases and exclusions; None without any, so that the whole query is text.
 
     A quotation mark opens at the start of a word and closes at the end of one. Any other one, such as that of inches,
     is text, and so are apostrophes and a bare ``-word``.
     """
-    quoted = list(_QUOTED.finditer(query))
+    if not _MARKS.search(query):
+        return None
+    quoted = list(_quoted().finditer(query))
     if not quoted:
         return None
     phrases = tuple(dict.fromkeys(_phrase_of(mark) for mark in quoted if not _excludes(mark)))
     excluded = tuple(dict.fromkeys(_phrase_of(mark) for mark in quoted if _excludes(mark)))
     text = _without(query, filter(_excludes, quoted)).strip()
-    words = _QUOTED.sub(_phrase_of, text)
+    words = _quoted().sub(_phrase_of, text)
     return ParsedQuery(phrases, excluded, text, words, len(units(_without(query, quoted), "none")))
 
 
@@ -76,7 +82,7 @@ def with_previous(query: str, previous: str | None) -> str:
 
 def quotations(text: str) -> list[str]:
     """Return what stands in quotation marks in a text, without the marks."""
-    return [_phrase_of(mark) for mark in _QUOTED.finditer(text)]
+    return [_phrase_of(mark) for mark in _quoted().finditer(text)]
 
 
 def _without(query: str, marks: Iterable[re.Match[str]]) -> str:
