@@ -13,7 +13,7 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.errors import EmbeddingGenerationError, ModelError
-from ragistry.models.folder_files import ModelFolder
+from ragistry.models.folder_files import ModelFolder, usable_settings
 from ragistry.models.known import known_model
 from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded
 from ragistry.models.runtimes import load_session
@@ -380,7 +380,8 @@ class _Static(_Model):
 
 
 def _load(files: ModelFolder, output: str | None) -> _Model:
-    return _Static(files) if files.onnx is None else _Transformer(files, output)
+    with usable_settings(files):
+        return _Static(files) if files.onnx is None else _Transformer(files, output)
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -396,6 +397,8 @@ def prompts(files: ModelFolder) -> dict[Role, str]:
     """Return the text before queries and documents."""
     settings = files.json("config_sentence_transformers.json")
     written = settings.get("prompts") or {role: settings.get(f"{role}_prefix") or "" for role in PROMPTS}  # PyLate
+    if wrong := [text for text in written.values() if not isinstance(text, str)]:
+        raise TypeError(f"the prompt {wrong[0]!r} is not text")
     if not any(written.values()):
         known = known_model(files.path.resolve().name)
         return (
@@ -444,8 +447,8 @@ def _dense(files: ModelFolder, place: str, before: Sequence[Dense]) -> Dense:
     shape = (settings.get("out_features", len(weight)), settings.get("in_features", weight.shape[-1]))
     if weight.shape != shape or bias.shape != shape[:1] or (before and len(before[-1].weight) != shape[1]):
         raise ModelError(
-            f"the layer in {str(files.path / place)!r} has weights of the shape {weight.shape} instead of {shape}; "
-            "fetch it again"
+            f"the layer in {str(files.path / place)!r} has weights of the shapes {weight.shape}, {bias.shape} instead "
+            f"of {shape}, {shape[:1]}; fetch it again"
         )
     activation = str(settings.get("activation_function", "torch.nn.Tanh")).rpartition(".")[2]
     if activation not in ACTIVATIONS:
@@ -512,12 +515,13 @@ class FolderReranker:
         with self._lock:
             if self._graph is None:
                 files = ModelFolder(self.path)
-                settings = files.json("config.json")
-                check_task(files, "ForSequenceClassification", "a reranker")
-                graph = Graph(files, pairs=True)
+                with usable_settings(files):
+                    settings = files.json("config.json")
+                    check_task(files, "ForSequenceClassification", "a reranker")
+                    graph = Graph(files, pairs=True)
+                    own = settings.get("sentence_transformers") or {}
+                    name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
                 files.forget()
-                own = settings.get("sentence_transformers") or {}
-                name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
                 self._activation = str(name).rpartition(".")[2] or str(name)
                 self._logits = graph.output(self._output, ("logits",), 2)
                 self._graph = graph
@@ -589,9 +593,10 @@ class FolderEncoder:
         with self._lock:
             if self._graph is None:
                 files = ModelFolder(self.path)
-                check_task(files, "ForMaskedLM", "a sparse encoder")
-                self._table = _query_table(files)
-                graph = Graph(files)
+                with usable_settings(files):
+                    check_task(files, "ForMaskedLM", "a sparse encoder")
+                    self._table = _query_table(files)
+                    graph = Graph(files)
                 files.forget()
                 self._logits = graph.output(self._output, ("logits",), 3)
                 vocabulary = graph.tokenizer.get_vocab()

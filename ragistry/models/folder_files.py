@@ -11,13 +11,14 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.errors import ModelError, ModelNotFoundError, RagistryError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -251,3 +252,17 @@ def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
             varint()
         else:
             at += 8 if key & 7 == 1 else 4
+
+
+@contextmanager
+def usable_settings(files: ModelFolder) -> Iterator[None]:
+    """Raise `ModelError` for a setting that is JSON, but not of the kind that it has to be."""
+    try:
+        yield
+    except RagistryError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise ModelError(
+            f"a setting in the JSON files of {str(files.path)!r} has a value of another kind: {said}; fetch them again"
+        ) from error

@@ -194,6 +194,7 @@ def external(rows: np.ndarray, location: str) -> bytes:
 
 
 GOOD_TABLE = np.random.default_rng(2).normal(size=(10, 4))
+PROMPT_FILE = "config_sentence_transformers.json"
 BAD: dict[str, Any] = {
     "no tokenizer": lambda f: (folders.table(f) / "tokenizer.json").unlink(),
     "broken tokenizer": lambda f: folders.write(folders.table(f), {"tokenizer.json": b"{}"}),
@@ -219,6 +220,10 @@ BAD: dict[str, Any] = {
     ).unlink(),
     "unknown activation": lambda f: folders.minilm(f, **folders.dense(384, 8, activation="Mish")),
     "unknown module": lambda f: folders.minilm(f, **{"modules.json": [folders.module("", "CLIPModel")]}),
+    "prompts in a list": lambda f: folders.minilm(f, **{PROMPT_FILE: {"prompts": ["query: "]}}),
+    "a prompt that is a number": lambda f: folders.minilm(f, **{PROMPT_FILE: {"prompts": {"query": 7}}}),
+    "tokenizer of another version": lambda f: folders.minilm(f, **{"tokenizer.json": {"version": "9.9"}}),
+    "config in a list": lambda f: folders.minilm(f, **{"config.json": [1]}),
     "unknown pooling": lambda f: folders.minilm(f, **{"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}),
 }
 
@@ -231,6 +236,23 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, kin
     assert isinstance(caught.value, ModelError)
     assert "\n" not in str(caught.value)
     assert "mine" in str(caught.value) or kind == "NaN"
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"config.json": {"architectures": 7}}, FolderReranker),
+        ({"config.json": folders.BERT | {"architectures": None, "sentence_transformers": [1]}}, FolderReranker),
+        ({"idf.json": {"tea": "heavy"}, "config.json": {}}, FolderEncoder),
+        ({"idf.json": [1], "config.json": {}}, FolderEncoder),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused_in_one_line(tmp_path: Path, settings: dict[str, Any], kind: Any) -> None:
+    graph = folders.classifier(np.ones((10, 1))) if kind is FolderReranker else folders.look_up(np.eye(10), "logits")
+    model = kind(path=str(folders.words(tmp_path / "mine", **{"model.onnx": graph} | settings)))
+    with pytest.raises(ModelError, match="mine") as caught:
+        model.rerank("tea", ["car"]) if kind is FolderReranker else model.encode(["tea"], role="query")
+    assert "\n" not in str(caught.value)
 
 
 GRAPHS: dict[str, Any] = {
