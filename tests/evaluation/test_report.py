@@ -149,7 +149,7 @@ def test_verdict_over_made_questions_alone_is_a_candidate_in_every_report(kind, 
     assert Comparison.from_json(told).verdict == found.verdict
     check_message(str(found.verdict))
     [made_by] = [line for line in found.warnings if line.startswith("Synthetic test set")]
-    check_message(made_by, {"sentence": "116 of 127", "title": "74 of 89"}.get(kind, "not known"))
+    check_message(made_by, {"sentence": "123 of 134", "title": "81 of 96"}.get(kind, "not known"))
 
 
 @pytest.mark.parametrize("width", [60, 140])
