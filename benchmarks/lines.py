@@ -30,6 +30,7 @@ from ragistry.readers.formats import SUPPORTED_FORMATS
 from ragistry.tools.reach import Reach
 from ragistry.tools.reading import GrepRequest, ReadRequest, grep, read
 from ragistry.types import EmbeddedChunk
+from ragistry.utils.quoting import visible
 from tests.tools.test_reading import SCRIPTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,8 +125,9 @@ def check_lines(opened: Workspace, texts: dict[str, str]) -> int:
                 calls += 1
                 for number, shown in enumerate(found.lines, start):
                     checked += 1
-                    expected, told = lines[number - 1].strip(), shown.text.strip()
-                    # Blanks at the ends of lines are lost where no chunk has them; a line may be longer than an answer.
+                    expected, told = visible(lines[number - 1]).strip(), shown.text.strip()
+                    # Invisible characters are not shown, and blanks at ends of lines that no chunk has are lost.
+                    # A line may be longer than an answer.
                     if shown.line != number or told != (expected[: len(told)] if found.next_column > 1 else expected):
                         wrong += 1
                         if wrong <= 10:
