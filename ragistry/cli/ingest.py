@@ -412,4 +412,7 @@ def _counts(report: IngestReport, collection: str) -> str:
             ("failed", report.failed),
         )
     ]
-    return f"{collection}: {', '.join(counts)} ({numbered(report.chunks, 'chunk[|s]')} written)"
+    chunks = f"{numbered(report.chunks, 'chunk[|s]')} written"
+    if report.embedded > report.chunks:  # also those that waited after an interrupted ingest
+        chunks += f", {report.embedded:,} embedded"
+    return f"{collection}: {', '.join(counts)} ({chunks})"
