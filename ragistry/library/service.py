@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
-from ragistry.models.queries import QueryEmbedder
+from ragistry.models.queries import embedded_together
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader
@@ -225,7 +225,7 @@ class DocumentService(IngestMethods, SearchMethods):
             try:
                 return retrieve(chosen)
             except EmbeddingMismatchError:
-                recorded = self.store.embedder()
+                recorded = self.store.embedder() if "reembed" in self.store.abilities else None
                 embedder = None if recorded is None else self._recorded_embedder(recorded)
                 if recorded is None or embedder is None:
                     raise
@@ -240,12 +240,8 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)
-        with self.searching_together(texts):
+        with embedded_together(self.embedder, texts):
             return [self.run_search(replace(options, query=text)) for text in texts]
-
-    def searching_together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
-        """Embed these queries in one call, for the searches in the block. It can be entered again."""
-        return self.embedder.together(queries) if isinstance(self.embedder, QueryEmbedder) else nullcontext()
 
     def run_answer_stream(self, request: SearchRequest) -> AnswerStream:
         result = self.run_search(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, ContextVar, Token
 from dataclasses import dataclass, field
 from functools import partial
@@ -207,3 +207,8 @@ class QueryEmbedder:
         if batch:
             batch[0].batch = batch
             batch[0].woken.set()
+
+
+def embedded_together(embedder: Embedder, queries: Sequence[str]) -> AbstractContextManager[None]:
+    """Embed these queries in one call, for the searches in the block. It can be entered again."""
+    return embedder.together(queries) if isinstance(embedder, QueryEmbedder) else nullcontext()

@@ -25,7 +25,7 @@ from ragistry.config.folder import JOBS, UPLOADS
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.http.errors import handle_errors
 from ragistry.http.guard import LOOPBACK
-from ragistry.models.queries import QueryEmbedder
+from ragistry.models.queries import QueryEmbedder, embedded_together
 from ragistry.server import routes_jobs, routes_library, routes_search, routes_tools, tasks
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
@@ -94,7 +94,9 @@ def create_app(
     workspace.library.collections.entries()
     jobs = saved_jobs(workspace)
     page_app = None if page is None else page(jobs)
-    served = ServerContext(workspace, jobs, Gate(limits), SearchJoiner(workspace.library.searching_together))
+    served = ServerContext(
+        workspace, jobs, Gate(limits), SearchJoiner(partial(embedded_together, workspace.library.embedder))
+    )
     mcp_mount = _mcp_mount(workspace, tokens) if mcp else None
 
     @asynccontextmanager

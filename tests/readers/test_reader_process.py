@@ -88,7 +88,7 @@ def test_a_slow_file_holds_up_no_other_thread(good: Path, slow: Path) -> None:
 
     def read_slow() -> None:
         with refused(ExtractionError):
-            extract(slow, pdf_engine="pypdf", limits=ExtractLimits(seconds=2))
+            extract(slow, pdf_engine="pypdf", limits=ExtractLimits(seconds=4))
         refusals.append("slow")
 
     thread = threading.Thread(target=read_slow)

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from ragistry import Workspace
 from ragistry.errors import QueryError, RagistryError
+from ragistry.models.queries import embedded_together
 from ragistry.server import joining
 from ragistry.server.joining import SearchJoiner
 from ragistry.types import RetrievalResult, SearchRequest
@@ -63,7 +64,7 @@ def test_joined_searches_are_single_searches(technique: str, workspace: Workspac
         return library.run_search(SearchRequest(query, technique, top_k=3))
 
     work = {f"{number}/{query}": partial(search, query) for number, query in enumerate(QUERIES)}
-    joined = asyncio.run(run_behind_a_busy_thread(SearchJoiner(library.searching_together), work))
+    joined = asyncio.run(run_behind_a_busy_thread(SearchJoiner(partial(embedded_together, library.embedder)), work))
     assert callers == list(work), "each has the context of its request"
     assert isinstance(joined[-1], QueryError)
     assert (max(calls, default=0) > 1) is (technique != "bm25"), "short queries are embedded together"
