@@ -130,13 +130,13 @@ def measured(dataset: Dataset, entry: Mapping[str, Any], model: str, *, replay: 
 
 
 def table(results: Mapping[str, Comparison]) -> str:
-    """A row for each technique: on each set quality, the difference to the base, calls, and answers of a wrong form."""
+    """A row for each technique: on each set quality, the difference to the base, calls, and its degraded lines."""
     columns = [f"{each}{what}" for each in results for what in (f": {MAIN}", f" over `{BASE}`", f": {FIRST}")]
-    rows = [["technique", *columns, "calls a question", "unusable"], ["---", *["--:"] * (len(columns) + 2)]]
+    rows = [["technique", *columns, "calls a question", "degraded lines"], ["---", *["--:"] * (len(columns) + 2)]]
     tests = {name: against_base(result) for name, result in results.items()}
     total = sum(result.queries for result in results.values())
     for technique in (BASE, "naive", *FEW):
-        cells, calls, unusable = [], 0, 0
+        cells, calls, degraded = [], 0, 0
         for name, result in results.items():
             one = result.techniques.get(technique)
             if one is None:
@@ -145,8 +145,8 @@ def table(results: Mapping[str, Comparison]) -> str:
             cells += [f"{one.measures[MAIN].mean:.3f}", said(tests[name].get(technique)),
                       f"{one.measures[FIRST].mean:.3f}"]  # fmt: skip
             calls += one.calls
-            unusable += sum(one.degraded.values())
-        rows.append([f"`{technique}`", *cells, f"{calls / total:.1f}", f"{unusable} of {total}" if unusable else ""])
+            degraded += sum(one.degraded.values())
+        rows.append([f"`{technique}`", *cells, f"{calls / total:.1f}", f"{degraded}" if degraded else ""])
     return markdown(rows)
 
 
