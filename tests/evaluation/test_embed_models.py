@@ -93,6 +93,12 @@ def test_each_model_has_one_index_for_all_techniques(opened: Workspace, tmp_path
         assert all(words in table for words in (*MODELS, "index s", "CPU s", "search ms", "CPU ms", "MB"))
 
 
+def test_a_technique_without_vectors_is_the_best_with_no_model(opened: Workspace) -> None:
+    found = compare(["bm25", "naive"], topics(), ["nDCG@10"], workspace=opened, embed_models=["minilm"], chunk_size=200)
+    entries = found.to_json()["provenance"]["techniques"]
+    assert {name: "embed_model" in entry for name, entry in entries.items()} == {"bm25": False, "naive[minilm]": True}
+
+
 def test_vectors_of_the_library_and_of_earlier_comparisons_are_reused(
     opened: Workspace, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,11 +145,11 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
             if is_ready(objects[one.technique]):
                 built.systems.append(ready_system(one.name, objects[one.technique]))
             else:
-                embeds = one.chunking.fit or EMBEDDER in wants[one.name]
+                by_vectors = EMBEDDER in wants[one.name]
                 searched, technique = searchable[one.chunking, one.embed_model], objects[one.technique]
                 if isinstance(searched, UnfinishedIndexError):
                     raise searched
-                built.systems.append(_system(*searched, one, technique, embeds=embeds, n_results=n_results))
+                built.systems.append(_system(*searched, one, technique, by_vectors=by_vectors, n_results=n_results))
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
     return built
@@ -344,7 +344,7 @@ def _system(
     variant: Variant,
     given: Any,
     *,
-    embeds: bool,
+    by_vectors: bool,
     n_results: int,
 ) -> System:
     """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
@@ -368,8 +368,10 @@ def _system(
         entered = registry.get(variant.entry)
         made, search_top_k = entered, None if entered.sets_top_k else n_results
         configuration, not_resumed = resolve(registry, variant.entry)
+    embeds = variant.chunking.fit or by_vectors
     if embeds and variant.embed_model is not None:
-        configuration |= {EMBED_MODEL: model_of(registry.resources["embedder"])}
+        # A technique without vectors may search chunks that were cut to the limit of a model.
+        configuration |= {EMBED_MODEL if by_vectors else "fitted_to": model_of(registry.resources["embedder"])}
     return System(
         variant.name,
         registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.
