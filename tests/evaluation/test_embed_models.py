@@ -14,6 +14,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, compare, markdown, page, read_library
 from ragistry.evaluation.report.text import print_report
+from ragistry.evaluation.systems.variants import Chunking
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.testing.hashed import HashingEmbedder
 from tests.conftest import Corpus
@@ -94,7 +95,8 @@ def test_each_model_has_one_index_for_all_techniques(opened: Workspace, tmp_path
 
 
 def test_a_technique_without_vectors_is_the_best_with_no_model(opened: Workspace) -> None:
-    found = compare(["bm25", "naive"], topics(), ["nDCG@10"], workspace=opened, embed_models=["minilm"], chunk_size=200)
+    fitted = Chunking(200, 0, fit=True)
+    found = compare(["bm25", "naive"], topics(), workspace=opened, embed_models=["minilm"], chunk_size=fitted)
     entries = found.to_json()["provenance"]["techniques"]
     assert {name: "embed_model" in entry for name, entry in entries.items()} == {"bm25": False, "naive[minilm]": True}
 
