@@ -1,4 +1,4 @@
-"""Do `read` and `grep` say what stands in the texts, and how fast?
+"""Do `read` and `grep` return what the texts contain, and how fast?
 
     python -m benchmarks.lines [--files 1000] [--chunks 100000 | --quick]
 

@@ -140,7 +140,7 @@ def _is_wrong(one: CheckedQuote) -> bool:
 
 
 def _within(checked: CheckAnswer, room: int) -> CheckAnswer:
-    """Leave out what there is no room for: numbers and quotations at their place before others."""
+    """Drop entries until the rest fits; numbers, and quotations at their place, are dropped first."""
     kept: set[int] = set()
     for at in sorted(range(len(checked.quotes)), key=lambda at: not _is_wrong(checked.quotes[at])):
         one = checked.quotes[at]

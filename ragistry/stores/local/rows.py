@@ -274,7 +274,7 @@ def documents(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, 
 
 
 def texts_of(connection: sqlite3.Connection, names: Sequence[Name]) -> dict[Name, str]:
-    """Return the whole texts of sources whose chunks all say where they stand in it."""
+    """Return the whole texts of the sources whose chunks all have an offset."""
     chunks: dict[Name, list[tuple[int, int, str, int]]] = {}
     rows = connection.execute(_TEXTS, (json.dumps(names),))
     for collection, source_file, start, end, feeds, text in rows:
