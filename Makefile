@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL: # one installation at a time
-.PHONY: install dev demo test smoke check lint wheel format docs parts bench constraints clean
+.PHONY: install dev demo test smoke check lint wheel format size docs parts bench constraints clean
 
 install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP, the server and ChromaDB
 
@@ -44,6 +44,9 @@ wheel: dev  ## build dist/*.whl, install it in an empty environment, and run the
 format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+size: dev  ## lower the ceilings of tests/size.txt to the present counts
+	$(BIN)/python -m tests.size
 
 docs: dev  ## the site, into build/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

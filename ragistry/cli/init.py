@@ -48,7 +48,7 @@ def init(
             schema = f"# yaml-language-server: $schema=schemas/{_schema_name(name)}\n"
             path.write_text(schema + (DEFAULTS / name).read_text(encoding="utf-8"), encoding="utf-8")
             written.append(str(path))
-        for name, schema_of_file in _schemas().items():
+        for name, schema_of_file in schemas().items():
             (target / "schemas" / name).write_text(json.dumps(schema_of_file, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {str(error.filename or target)!r}: {error.strerror}") from error
@@ -94,7 +94,7 @@ def _schema_name(file: str) -> str:
     return file.replace(".yaml", ".schema.json")
 
 
-def _schemas() -> dict[str, dict[str, object]]:
+def schemas() -> dict[str, dict[str, object]]:
     """Return the JSON Schemas with which editors complete and check the files."""
     from pydantic import BaseModel
 
