@@ -38,7 +38,8 @@ def line_numbers(text: str, source: str) -> list[int]:
     known: list[tuple[int, int]] = []
     at, last = 0, 0
     for last, line in enumerate(text.split("\n")):
-        start, length = _find(_WORD.findall(line.casefold()), words, positions, at)
+        own = [] if line.startswith("```") else _WORD.findall(line.casefold())  # a language may follow its caption
+        start, length = _find(own, words, positions, at)
         if start >= 0:
             at = start + length
             known.append((last, lines[start]))

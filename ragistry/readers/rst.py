@@ -15,6 +15,7 @@ from docutils.core import publish_doctree
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.parsers.rst.states import SubstitutionDef
 from docutils.readers.standalone import Reader
+from docutils.statemachine import StringList
 from docutils.transforms import Transform
 
 from ragistry.readers.blocks import Block, ReadDocument
@@ -130,7 +131,25 @@ class _Invisible(Directive):  # type: ignore[misc]
 
     def run(self) -> list[nodes.Node]:
         # docutils drops a substitution without content; one of raw HTML is often a line break.
-        return [nodes.Text(" ")] if isinstance(self.state, SubstitutionDef) else []
+        if isinstance(self.state, SubstitutionDef):
+            return [nodes.Text(" ")]
+        shown = _captioned(self)
+        if self.name == "contents" and self.arguments:
+            shown.append(nodes.rubric("", " ".join(self.arguments)))
+        if self.name == "toctree" and (titled := [one for one in map(_TARGET.match, self.content) if one and one[1]]):
+            # The titles of entries without one are in other files.
+            entries = StringList([f"* `{one[0]}`__" if "://" in one[0] else f"* {one[1]}" for one in titled])
+            self.state.nested_parse(entries, self.content_offset, body := nodes.container())
+            shown += body.children
+        return shown
+
+
+def _captioned(directive: Directive) -> list[nodes.Node]:
+    """Return the option ``caption`` as a node. Directives for code, pictures and tables of contents have it."""
+    if not (caption := directive.options.get("caption")):
+        return []
+    children, _ = directive.state.inline_text(caption, directive.lineno)
+    return [nodes.caption("", "", *children)]
 
 
 class _AnyOption(dict[str, Any]):
@@ -149,7 +168,11 @@ class _AnyOption(dict[str, Any]):
 @cache
 def _lenient(directive: type[Directive]) -> type[Directive]:
     """Return a directive of docutils that accepts the options that others add to it, such as ``:linenos:``."""
-    return type(directive.__name__, (directive,), {"option_spec": _AnyOption(directive.option_spec or {})})
+
+    def run(self: Directive) -> list[nodes.Node]:
+        return [*_captioned(self), *directive.run(self)]
+
+    return type(directive.__name__, (directive,), {"option_spec": _AnyOption(directive.option_spec or {}), "run": run})
 
 
 class _TextDirective(Directive):  # type: ignore[misc]
@@ -162,11 +185,13 @@ class _TextDirective(Directive):  # type: ignore[misc]
 
     def run(self) -> list[nodes.Node]:
         argument = " ".join(self.arguments).strip()
-        found: list[nodes.Node] = []
+        found = _captioned(self)
         if self.name in _VERSIONS:
             version, _, rest = argument.partition(" ")
             argument = f"{_VERSIONS[self.name]} {version}" + (f": {rest}" if rest else "")
         if argument and self.name not in ("only", "ifconfig", "tab-set", "tabs", "container"):
+            details = [f"{name}: {self.options[name]}" for name in ("type", "value", "default") if name in self.options]
+            argument += f" ({', '.join(details)})" if details else ""
             children, _ = self.state.inline_text(argument, self.lineno)
             is_object = ":" in self.name or self.name.endswith(("function", "class", "method", "option", "envvar"))
             found.append(
