@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
 
-from ragistry import Workspace, connect
+from ragistry import Workspace, connect, open_workspace
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError
 from ragistry.library.copying import copy_library
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.run import AT_ONCE
+from ragistry.stores.embedding import waiting_line
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.search_library import SearchLibraryTool
@@ -317,3 +321,47 @@ def test_cancelled_task_leaves_whole_sources(workspace: Workspace, corpus: Corpu
     assert (len(report.skipped), len(report.added), waiting(workspace)) == (written, count - written, 0)
     for name in list(many(count))[::50]:
         assert first(workspace, many(count)[name], "naive") == (name, ())
+
+
+WITHOUT = "key IN (SELECT key FROM vectors WHERE key % 3 = 1)"
+LOST = {  # ways in which three of nine chunks lose their vectors
+    "damaged": f"UPDATE vectors SET crc = crc + 1 WHERE {WITHOUT}",
+    "shortened": f"UPDATE vectors SET vector = x'00' WHERE {WITHOUT}",
+    "removed": f"DELETE FROM vectors WHERE {WITHOUT}",
+    "removed in a re-embedding that was ended": (
+        f"DELETE FROM vectors WHERE {WITHOUT}; INSERT INTO next_vectors SELECT * FROM vectors LIMIT 2"
+    ),
+    "format 10": f"DELETE FROM vectors WHERE {WITHOUT}; DROP TABLE waiting; PRAGMA user_version = 10",
+    "format 11": f"DELETE FROM vectors WHERE {WITHOUT}; PRAGMA user_version = 11",
+    "format 12": f"DELETE FROM vectors WHERE {WITHOUT}; PRAGMA user_version = 12",
+}
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.parametrize("loss", LOST)
+def test_lost_vectors_are_counted_and_computed_by_the_next_ingest(
+    workspace: Workspace, embedder: HashingEmbedder, loss: str, has_index: bool
+) -> None:
+    texts = {f"{number}.txt": text for number, text in enumerate(many(9).values())}
+    for name, text in texts.items():
+        workspace.library.ingest_text(text, name, "notes")
+    workspace.search("pump", "naive")
+    path = workspace.store.folder / "store.db"
+    workspace.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(LOST[loss])
+    if not has_index:
+        shutil.rmtree(path.parent / "vectors")
+    with open_workspace(workspace.root) as opened:
+        if "format" not in loss:
+            assert opened.store.verify()
+            assert opened.store.repair().lost
+        found = opened.search("pump", "naive", top_k=9)
+        assert found.degraded == (waiting_line(3),)
+        assert (len(found.documents), waiting(opened), opened.store.verify()) == (6, 3, [])
+        assert len(opened.search("pump", "mmr", top_k=9).documents) == 6
+        opened.library.ingest_text("another text", "another.txt", "notes")
+        assert waiting(opened) == 0
+        for name, text in texts.items():
+            assert first(opened, text, "naive") == (name, ())
+        assert opened.store.verify() == []

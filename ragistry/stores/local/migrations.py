@@ -15,11 +15,11 @@ from ragistry.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FORMAT = 12
+FORMAT = 13
 
 
 def _add_waiting(connection: sqlite3.Connection) -> None:
-    """Chunks may wait for their vectors. Until then, a chunk without a vector had lost it."""
+    """Chunks may wait for their vectors."""
     connection.execute("CREATE TABLE waiting (key INTEGER PRIMARY KEY, refused INTEGER NOT NULL)")
 
 
@@ -27,7 +27,16 @@ def _add_line_feeds(connection: sqlite3.Connection) -> None:
     """Chunks have ``line_feeds`` in their metadata; readers expect that earlier ones have none."""
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting, 11: _add_line_feeds}
+def _add_missing(connection: sqlite3.Connection) -> None:
+    """Every chunk without a vector waits for it, also one that lost it in a damaged file."""
+    connection.execute(
+        "INSERT OR IGNORE INTO waiting SELECT key, 0 FROM chunks WHERE key NOT IN (SELECT key FROM vectors)"
+    )
+    # The index has passed these chunks, and would never read their vectors
+    connection.execute("UPDATE head SET generation = generation + 1 WHERE changes()")
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting, 11: _add_line_feeds, 12: _add_missing}
 """From each format that can be migrated, the step to the next one. It runs within the transaction."""
 
 

@@ -44,7 +44,9 @@ AT_ONCE = 2_000
 PROBES = 16
 SOURCES = "SELECT id, collection, source_file, chunks, whole, metadata, varying FROM sources"
 MOST_FAULTS = 20
-REMEDY = "these chunks are still found by their words; run `ragistry reembed` to compute the vectors again"
+REMEDY = (
+    "these chunks are still found by their words; run `ragistry repair`, then ingest again or run `ragistry reembed`"
+)
 
 
 def faults(path: Path) -> Iterator[str]:
@@ -60,8 +62,7 @@ def faults(path: Path) -> Iterator[str]:
     with suppress(*ERRORS), closing(_to_read(path)) as connection:
         connection.execute("BEGIN")  # one snapshot: a source replaced meanwhile has not lost chunks
         found = _Found.read(connection)
-        damaged = found.damaged_vectors & found.source_of.keys()
-        for line in found.losses(kept=Counter(found.source_of.values()), lacking=damaged):
+        for line in found.losses(Counter(found.source_of.values())):
             yield f"{FILE}: {line}"
 
 
@@ -105,18 +106,16 @@ def discard_kept(folder: Path) -> list[str]:
 class _Found:
     """The readable content of a file, without texts and vectors.
 
-    ``source_of``: the source of each valid chunk; ``vectors``: keys of valid vectors; ``waiting``: of chunks that wait
-    for theirs; ``expected``: the source of each
-    chunk in an index, None if that cannot be read.
+    ``source_of``: the source of each valid chunk; ``lacking``: keys of those without a valid vector; ``lost``: those of
+    them that do not wait for it; ``expected``: the source of each chunk in an index, None if that cannot be read.
     """
 
     head: Head | None
     sources: dict[int, tuple[Any, ...]]
     source_of: dict[int, int | None]
-    vectors: set[int]
     expected: dict[int, int | None] | None
-    damaged_vectors: set[int] = field(default_factory=set)
-    waiting: set[int] = field(default_factory=set)
+    lacking: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> _Found:
@@ -126,22 +125,19 @@ class _Found:
         expected = None
         with suppress(*ERRORS):
             expected = dict(connection.execute("SELECT key, source FROM chunks INDEXED BY chunks_by_source"))
-        found = cls(head, _sources(connection), {}, set(), expected)
+        found = cls(head, _sources(connection), {}, expected)
         for key, id, source, hash, metadata, text in _rows(connection, "chunks"):
             if _is_sound(id, metadata, text, hash):
                 found.source_of[key] = source
-        for key, blob, crc in _rows(connection, "vectors"):
-            (found.vectors if _crc(blob) == crc else found.damaged_vectors).add(key)
-        found.waiting = {key for key, _ in _rows(connection, "waiting")} & found.source_of.keys() - found.vectors
+        vectors = {key for key, blob, crc in _rows(connection, "vectors") if _crc(blob) == crc}
+        found.lacking = found.source_of.keys() - vectors
+        found.lost = found.lacking - {key for key, _ in _rows(connection, "waiting")}
         return found
 
-    def keys_without_vectors(self) -> set[int]:
-        return self.source_of.keys() - self.vectors - self.waiting
-
-    def losses(self, kept: Counter[int | None], lacking: set[int]) -> list[str]:
-        """List the losses, one line per source. ``kept``: chunks by source; ``lacking``: chunks without a vector."""
+    def losses(self, kept: Counter[int | None]) -> list[str]:
+        """List the losses, one line per source. ``kept``: number of chunks by source."""
         lines = [] if self.head else ["the name of the embedder and the counters of the store"]
-        without = Counter(self.source_of[key] for key in lacking)
+        without = Counter(self.source_of[key] for key in self.lost)
         for id, (_, collection, source_file, chunks, *_) in sorted(self.sources.items(), key=lambda item: item[1][1:3]):
             name = f"source {shown(source_file)} of collection {shown(collection)}"
             if kept[id] < chunks:
@@ -175,16 +171,14 @@ class _Found:
             if key in self.source_of and _crc(blob) == crc:
                 dimension = len(blob) // 4
                 new.execute("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", (key, blob, crc))
-        new.executemany("INSERT INTO waiting VALUES (?, 0)", ((key,) for key in self.waiting))
-        lacking = self.keys_without_vectors()
-        incomplete = {self.source_of[key] for key in lacking}
+        new.executemany("INSERT INTO waiting VALUES (?, 0)", ((key,) for key in self.lacking))
         again = []
         for id, (_, collection, source_file, chunks, whole, metadata, varying) in self.sources.items():
-            is_whole = bool(whole) and kept[id] == chunks and id not in incomplete
+            is_whole = bool(whole) and kept[id] == chunks
             if kept[id]:
                 row = (id, collection, source_file, kept[id], int(is_whole), metadata, varying)
                 new.execute("INSERT OR IGNORE INTO sources VALUES (?,?,?,?,?,?,?)", row)
-            if kept[id] < chunks or id in incomplete:
+            if kept[id] < chunks:
                 again.append((collection, source_file))
         head = self.head or Head(time_ns(), 0, 0, 0, None, None, 0)
         next_key = max([head.next_key, *(key + 1 for key in self.source_of)])
@@ -192,7 +186,7 @@ class _Found:
             "UPDATE head SET version = ?, next_key = ?, generation = ?, dimension = ?, embedder = ?",
             (head.version + 1, next_key, head.generation + 1, head.dimension or dimension, head.embedder),
         )
-        return self.losses(kept, lacking), sorted(again)
+        return self.losses(kept), sorted(again)
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:

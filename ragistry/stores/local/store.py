@@ -21,7 +21,7 @@ from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
 from ragistry.stores.local.embedding import record_embedder, reembed, settle
 from ragistry.stores.local.index import DerivedIndex, Stale
-from ragistry.stores.local.salvage import REMEDY, discard_kept, faults, salvage
+from ragistry.stores.local.salvage import discard_kept, faults, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
@@ -468,13 +468,6 @@ class LocalStore:
         if not found:
             problems = {index.name: index.problem() for index in self._indexes()}
             found = [f"the index {name!r} is {problem}" for name, problem in problems.items() if problem]
-            with self._database.read() as connection:
-                [lacking] = connection.execute(
-                    "SELECT count(*) FROM chunks "
-                    "WHERE key NOT IN (SELECT key FROM vectors) AND key NOT IN (SELECT key FROM waiting)"
-                ).fetchone()
-            if lacking:
-                found.append(f"{FILE}: {lacking:,} chunks have no vector; {REMEDY}")
         return found
 
     def repair(self) -> Repair:
