@@ -42,9 +42,11 @@ from ragistry.readers.word_processing import (
     FORMULA_EDGE,
     ListLines,
     escape_markup,
+    field_address,
     finish_text,
     format_number,
     is_page_number,
+    joined_address,
     link,
     raised,
     table_markdown,
@@ -137,7 +139,9 @@ class _Reader:
         self._note_count = {"footnote": 0, "endnote": 0}
         self._used: set[tuple[str, str]] = set()
         self._parts_read: set[str] = set()
-        self._fields: list[bool] = []  # whether the text is an instruction, for each field around it
+        # For each field around the text, where its result begins and the address of a link; None in its code.
+        self._fields: list[tuple[_Line | None, int, str] | None] = []
+        self._code = ""
         self._muted = 0
         self._hidden = False  # whether the style of the paragraph hides it
         self._font: Element | None = None
@@ -354,7 +358,7 @@ class _Reader:
         self._inline(element, line)
         self._hidden = outer
         if self._muted:  # an instruction does not continue in the next paragraph, so its end is missing
-            self._fields, self._muted = [False] * len(self._fields), 0
+            self._fields, self._muted = [(None, 0, "")] * len(self._fields), 0
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
             self.left_out.append(text)
@@ -398,7 +402,7 @@ class _Reader:
         if self._is_hidden(properties):
             self._leave_out(run)
             for mark in run.iter(_FIELD_MARK):
-                self._field_mark(mark, None)
+                self._field_mark(mark, _Line())
             return
         outer, self._font = self._font, properties
         before = len(line.parts)
@@ -430,25 +434,33 @@ class _Reader:
             text = PRIVATE_USE.sub(lambda char: (symbol(font, ord(char[0])) or "") if font else char[0], text)
         line.parts.append(text.replace("\n", " ").replace("\r", " "))
 
-    def _field_mark(self, mark: Element, line: _Line | None) -> None:
+    def _field_mark(self, mark: Element, line: _Line) -> None:
         kind = mark.get(W + "fldCharType")
         if kind == "begin":
-            if line is not None and not self._muted:
+            if not self._muted:
                 line.parts += _form_field(mark.find(W + "ffData"))
-            self._fields.append(True)
+            self._fields.append(None)
+            self._code = ""
             self._muted += 1
         elif self._fields and kind in ("separate", "end"):
-            self._muted -= self._fields[-1]
-            self._fields[-1] = False
-            if kind == "end":
-                self._fields.pop()
+            field = self._fields.pop()
+            if field is None:
+                self._muted -= 1
+                field = line, len(line.parts), field_address(self._code)
+            if kind == "separate":
+                self._fields.append(field)
+            else:
+                self._link(line, field[1] if field[0] is line else 0, field[2])
 
     def _instruction(self, element: Element, line: _Line) -> None:
         text = element.text if element.tag == _INSTRUCTION else element.get(W + "instr", "")
         if _PAGE_FIELD.search(text or ""):
             self._page_field = True
         if element.tag != _INSTRUCTION:
+            before = len(line.parts)
             self._inline(element, line)
+            self._link(line, before, field_address(text or ""))
+        self._code += text or ""
 
     def _sym(self, element: Element, line: _Line) -> None:
         try:
@@ -468,8 +480,13 @@ class _Reader:
         relation = self._package.relations(self._part).get(element.get(R + "id", ""))
         before = len(line.parts)
         self._inline(element, line)
-        if relation is not None and relation.external and not self._muted:
-            line.parts[before:] = [link(finish_edges(line.parts[before:]), relation.target)]
+        if relation is not None and relation.external:
+            self._link(line, before, joined_address(relation.target, element.get(W + "anchor")))
+
+    def _link(self, line: _Line, start: int, url: str) -> None:
+        """Make a link of the pieces of a line from a number on."""
+        if url and not self._muted:
+            line.parts[start:] = [link(finish_edges(line.parts[start:]), url)]
 
     def _content_control(self, element: Element, line: _Line) -> None:
         box = element.find(f"{W}sdtPr/{W14}checkbox")

@@ -15,6 +15,7 @@ from lxml import etree
 
 from ragistry.readers.blocks import Block, ReadDocument, words_of
 from ragistry.readers.encoding import decode
+from ragistry.readers.word_processing import link
 
 DEEPEST = 2_000
 """Open elements of a page at a time. libxml2 looks for the start of each end tag among all of them."""
@@ -253,7 +254,6 @@ class _PageReader:
         if self._pre or any(one[1] == tag for one in self._spans):
             return  # the mark of an inner element says nothing new
         if tag == "a":
-            href = "" if href.startswith(("#", "javascript:", "data:")) else href.replace(" ", "%20")
             self._spans.append((len(self._parts), tag, href))
         elif tag in ("abbr", "acronym") and (title := attributes.get("title", "").strip()):
             self._spans.append((len(self._parts), tag, title))
@@ -279,7 +279,7 @@ class _PageReader:
         elif raised:
             pass
         elif tag == "a":
-            text = f"[{text.replace(_BREAK, ' ')}]({value})" if value and value != text else text
+            text = link(text.replace(_BREAK, " "), value)
         elif tag in ("abbr", "acronym"):
             text = f"{text} ({value})"
         elif _BREAK not in text:

@@ -6,6 +6,7 @@ import re
 
 from ragistry.readers.blocks import Block, ReadDocument
 from ragistry.readers.encoding import decode
+from ragistry.readers.word_processing import link
 
 _HEADING = re.compile(r"(\*+)[ \t]+(.*)")
 _TAGS = re.compile(r"[ \t]+:([\w@#%:]+):$")
@@ -93,15 +94,15 @@ def _inline(text: str) -> str:
         literals.append(text)
         return f"\ue000{len(literals) - 1}\ue001"
 
-    def link(found: re.Match[str]) -> str:
-        return keep(f"[{found[2]}]({found[1]})" if found[2] else found[1])
+    def linked(found: re.Match[str]) -> str:
+        return keep(link(found[2] or found[1], found[1]))
 
     def mark(found: re.Match[str]) -> str:
         sign = _MARKS[found[0][0]]
         return f"{sign}{found[0][1:-1]}{sign}"
 
     text = _NOTE.sub(lambda note: f"[{note[1]}{': ' if note[1] and note[2] else ''}", text.translate(_PLACEHOLDERS))
-    text = _MARK.sub(mark, _LINK.sub(link, text))
+    text = _MARK.sub(mark, _LINK.sub(linked, text))
     return re.sub("\ue000(\\d+)\ue001", lambda found: literals[int(found[1])], text)
 
 

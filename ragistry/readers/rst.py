@@ -20,6 +20,7 @@ from docutils.transforms import Transform
 
 from ragistry.readers.blocks import Block, ReadDocument
 from ragistry.readers.encoding import decode
+from ragistry.readers.word_processing import link
 
 _TARGET = re.compile(r"^(.*?)\s*(?<!\\)<[^<>]*>$", re.DOTALL)
 _INVISIBLE = frozenset(
@@ -362,4 +363,5 @@ def _inline(node: nodes.Node) -> str:
                 parts.append(_inline(child) if isinstance(child, nodes.target) else "")
             case nodes.Element():
                 parts.append(_inline(child))
-    return " ".join("".join(parts).split("\n"))
+    text = " ".join("".join(parts).split("\n"))
+    return link(text, node.get("refuri", "")) if isinstance(node, nodes.reference) else text

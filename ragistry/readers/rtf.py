@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
 from ragistry.readers.docx_symbols import symbol
+from ragistry.readers.word_processing import field_address, link
 
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|[\r\n\0]+|([^\\{}\r\n\0]+)|\\", re.DOTALL
@@ -58,7 +59,6 @@ _STARRED = frozenset(
 _ALTERNATIVES = {"wzDescription": " [Picture: {}] ", "gtextUNICODE": "{}"}
 """Properties of shapes that are text, and how they are shown."""
 _HEADING = re.compile(r"heading ([1-6])\b", re.IGNORECASE)
-_HYPERLINK = re.compile(r'HYPERLINK\s+"?((?:https?|ftp|mailto):[^"\s]+)')
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class _State:
     text: list[str] | None = None  # of a destination that is not part of a paragraph
     symbols: str = ""
     link: str = ""
+    link_start: int = 0  # pieces of the line before it
     is_skipped: bool = False
     is_deleted: bool = False
     is_hidden: bool = False
@@ -199,8 +200,10 @@ class _Reader:
         if not self.stack:
             return
         state, self.state = self.state, self.stack.pop()
-        if state.link:
-            self._add(f"]({state.link})")
+        if state.link and not (state.is_skipped or state.is_deleted or state.is_hidden):
+            line = state.flow.line
+            # The result may have ended its paragraph.
+            line[state.link_start :] = [link("".join(line[state.link_start :]) or state.link, state.link)]
         if state.flow is not self.state.flow:
             self._end_flow(state.flow)
         if state.text is not None and state.text is not self.state.text:
@@ -338,11 +341,8 @@ class _Reader:
                 self._notes += 1
                 self._add(f"[{self._notes}]")
             case "fldrslt":
-                link = _HYPERLINK.search(self._instruction)
+                state.link, state.link_start = field_address(self._instruction), len(state.flow.line)
                 self._instruction = ""
-                if link:
-                    self._add("[")
-                    state.link = link[1]
             case "fftype":
                 self._field_type = value
             case "ffres" if value != 25:  # of a checkbox without a choice of its own

@@ -52,14 +52,32 @@ def without_breaks(text: str) -> str:
     return text.replace("\n", " ") if "\n" in text else text
 
 
+_NO_ADDRESS = ("#", "javascript:", "data:")
+_SCHEME = re.compile("^(?:http://|mailto:)", re.IGNORECASE)
+
+
 def link(text: str, url: str) -> str:
-    """Return a Markdown link for an address on the web or of a mail, otherwise the text alone."""
+    """Return a Markdown link; for a place in the document itself, or an address that is the text, the text alone."""
     bare = text.strip()
-    if not bare or not url.lower().startswith(("http://", "https://", "mailto:")) or bare in (url, url[7:]):
+    if not bare or not url or url.startswith(_NO_ADDRESS) or bare in (url, _SCHEME.sub("", url)):
         return text
     url = url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
     return f"{head}[{without_breaks(bare)}]({url}){tail}"
+
+
+_FIELD = re.compile(r'\bHYPERLINK\s+(?:"([^"]+)"|([^\s"\\]\S*))(?:\s+\\l\s+"([^"]+))?')
+
+
+def field_address(code: str) -> str:
+    """Return the address in a code such as ``HYPERLINK "https://e.org" \\l "part"``; empty without one."""
+    found = _FIELD.search(code)
+    return joined_address(found[1] or found[2], found[3]) if found else ""
+
+
+def joined_address(url: str, part: str | None) -> str:
+    """Return an address with the place in it to which a link leads."""
+    return f"{url}#{part}" if part else url
 
 
 def table_markdown(rows: list[list[str]]) -> str:
