@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import PurePath
@@ -12,6 +13,7 @@ from ragistry.readers import mail
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
 from ragistry.readers.formats import MAILS, AddedReader
+from ragistry.readers.text_files import SAMPLE, is_worth_reading
 
 MODULES = {
     **dict.fromkeys((".docx", ".docm"), "docx"),
@@ -29,9 +31,7 @@ MODULES = {
 """The module with the reader of each suffix; mails are read by `mail`."""
 MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
 """Suffixes of texts with markup. What their reader cannot read is read as plain text."""
-TEXTS = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv", ".json", ".xml", ".yaml", ".yml", ".log"})
-"""Suffixes of attachments that are read as they are."""
-
+_FOLD = re.compile(rb"\r?\n[ \t]")
 ReadPdf = Callable[[bytes], ReadDocument]
 
 
@@ -95,13 +95,15 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, A
         return read_document(data, name, read_pdf, added)
     if suffix == ".pdf":
         return read_pdf(data)
-    if suffix in TEXTS:
-        try:
-            text = without_commands(decode(data).text)
-        except UndecodableError as error:
-            raise UnreadableFileError(f"is not a text file: {error}") from error
-        return ReadDocument([Block(text.replace("\r\n", "\n"))])
-    return read_document(data, name, read_pdf, added)
+    if suffix in MODULES or suffix in MAILS or not is_worth_reading(name, data[:SAMPLE], len(data)):
+        return read_document(data, name, read_pdf, added)
+    if data.startswith(b"BEGIN:V"):  # an invitation or a business card, in folded lines
+        data = _FOLD.sub(b"", data).replace(b"\\n", b"\n").replace(b"\\", b"")
+    try:
+        text = without_commands(decode(data).text)
+    except UndecodableError as error:
+        raise UnreadableFileError(f"is not a text file: {error}") from error
+    return ReadDocument([Block(text.replace("\r\n", "\n"))])
 
 
 def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -23,6 +24,13 @@ _CANDIDATES = (  # common encodings; with its full list, the detector guesses wo
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp850", "cp852"),
     *("mac-roman", "cp932", "euc_jis_2004", "gb18030", "big5hkscs", "cp949", *_WIDE, *_ESCAPED),
 )
+_DECLARED = re.compile(rb"(?:charset|coding)\s*[=:]\s*[\"']?\s*(?!utf)([\w.:-]{1,40})", re.IGNORECASE)
+_SUPERSETS = {
+    **{"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
+    **{"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"},
+}
+"""What programs write under the name of an encoding, as browsers read it."""
+_CODE_PAGES = ("iso-8859", "windows-125", "us-ascii")
 _NAMES = (  # of programs that write zip files, in the order of their share
     *("cp437", "cp850", "cp866", "cp932", "gb18030", "cp949", "big5hkscs", "cp852", "cp857", "cp737", "cp862"),
     *("cp1251", "cp1252"),
@@ -57,18 +65,25 @@ class UndecodableError(ValueError):
     """The bytes are not text. The message says why and what to do."""
 
 
-def decode(data: bytes) -> Decoded:
-    """Decode ``data`` by its byte order mark, else as UTF-8, else in the most probable encoding.
+def decode(data: bytes, encoding: str = "") -> Decoded:
+    """Decode ``data`` by its byte order mark, as UTF-8, in the encoding that it names, or in the most probable one.
+
+    Args:
+        data: Content of a text.
+        encoding: Name of the encoding by its sender, which goes first. UTF-8 under the name of a code page is read as
+            UTF-8, because hardly any other text is valid UTF-8.
 
     Raises `UndecodableError` if the bytes are not text: NUL characters, or no encoding fits.
     """
+    if not encoding.lower().startswith(_CODE_PAGES) and (declared := decode_as(data, encoding)):
+        return declared
     marked = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
     decoded = _lenient(data, marked or "utf-8")
     if not marked and "\0" in decoded.text:
         guessed = _guessed(data, _WIDE)
         decoded = guessed if guessed is not None and _BREAK.search(guessed.text) else decoded
     elif not marked and decoded.warning and not _is_mostly_whole(decoded.text):
-        guessed = _guessed(data, _CANDIDATES)
+        guessed = decode_as(data, encoding or encoding_in(data)) or _guessed(data, _CANDIDATES)
         if guessed is None:
             raise UndecodableError("its encoding is unknown: it is a binary file, or damaged text; save it as UTF-8")
         decoded = guessed
@@ -79,6 +94,21 @@ def decode(data: bytes) -> Decoded:
     if "\0" in decoded.text:
         raise UndecodableError("it has NUL characters: it is a binary file, or UTF-16 without a mark; save it as UTF-8")
     return decoded
+
+
+def encoding_in(data: bytes) -> str:
+    """Return the encoding that a web page, XML or code names at its start; empty without one."""
+    found = _DECLARED.search(data[:1_024])
+    return found[1].decode() if found else ""
+
+
+def decode_as(data: bytes, encoding: str) -> Decoded | None:
+    """Decode ``data`` in a named encoding, as browsers understand its name; None if it does not fit."""
+    with suppress(LookupError, ValueError):
+        name = codecs.lookup(encoding).name
+        name = _SUPERSETS.get(name, name)
+        return Decoded(data.decode(name), name)
+    return None
 
 
 def names_encoding(names: Sequence[bytes]) -> str:

@@ -5,18 +5,20 @@ kreuzberg joins the words of HTML bodies and drops most dates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.errors import MessageError
-from email.header import decode_header, make_header
-from email.message import EmailMessage, MIMEPart
+from email.header import decode_header
+from email.message import Message
+from email.policy import Compat32
 from email.utils import parsedate_to_datetime
-from itertools import islice
+from mimetypes import MimeTypes
 from typing import Any
 
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
-from ragistry.readers.encoding import decode
+from ragistry.readers.encoding import BOMS, UndecodableError, decode
 from ragistry.readers.html_page import to_markdown
 from ragistry.readers.outlook import OutlookMail, open_outlook
 from ragistry.utils.quoting import visible_line
@@ -27,6 +29,8 @@ MOST_PARTS, MOST_BYTES, MOST_DEPTH = 100, 50_000_000, 4
 """Attachments and inner mails of one mail that are read, their bytes in all, and mails inside each other."""
 LISTED, LONGEST_NAME = 20, 100
 """Names of attachments that the text of a mail lists, and characters of a name."""
+_QUOTED = re.compile(r'"([^",;]+)"(?= <)')
+_TYPES = MimeTypes()  # without the files of the system, which differ
 ReadPart = Callable[[bytes, str], ReadDocument]
 """Reads the bytes of an attachment by its name. Raises `UnreadableFileError`, or `KeyError` without a reader for it."""
 
@@ -49,15 +53,21 @@ class _Budget:
         return True
 
 
+class _AsWritten(Compat32):
+    """Headers in any encoding. Later policies of Python drop parameters without quotes, such as boundaries with "="."""
+
+    def header_fetch_parse(self, name: str, value: str) -> str:  # noqa: ARG002, the signature of the policy
+        return _decode(value.encode("ascii", "surrogateescape"))
+
+
 def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
     """Read a mail: its header, the body with most text, inner mails, and attachments that have a reader."""
     budget = _Budget()
     if suffix == ".msg":
         document = _outlook(open_outlook(data, MOST_DEPTH), read_part, budget)
     else:
-        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            data = data.decode("utf-16", errors="replace").encode()
-        document = _message(message_from_bytes(data, _class=EmailMessage, policy=policy.default), read_part, budget, 0)
+        data = _decode(data).encode() if data.startswith(BOMS) else data.lstrip()
+        document = _message(message_from_bytes(data, policy=_AsWritten()), read_part, budget, 0)
     if number := len(budget.left_out) + budget.uncounted:
         names = ", ".join(budget.left_out[:5]) + (", …" if number > 5 else "")
         left = numbered(number, "attachment[ is|s are]")
@@ -66,40 +76,30 @@ def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
 
 
 def _message(mail: Any, read_part: ReadPart, budget: _Budget, depth: int) -> ReadDocument:
-    headers = {name: str(mail[name]).strip() for name in SHOWN if mail[name]}
-    if not headers and depth == 0:
+    headers = {name: _QUOTED.sub(r"\1", ", ".join(map(_decoded, mail.get_all(name, ())))) for name in SHOWN}
+    if not any(headers.values()) and depth == 0:
         raise UnreadableFileError(f"cannot be read (it lacks the headers of a mail); {REPAIR}")
-    body, parts = _body(mail), _attached(mail)
-    attached = list(islice(parts, MOST_PARTS))
-    budget.uncounted += sum(1 for _ in parts)
-    names = [_name(part) for part in attached]
-    head = [f"**{name}**: {value}" for name, value in headers.items()]
-    head += [f"**Attachments**: {_listed(names)}"] if names else []
-    blocks = [Block(line) for line in head]
-    blocks += [Block(body)] if body else []
-    info = {
-        "Title": headers.get("Subject", ""),
-        "Author": headers.get("From", ""),
-        "Created": _date(headers.get("Date", "")),
-    }
-    document = ReadDocument(blocks, info)
-    for part, name in zip(attached, names, strict=True):
-        _add_part(document, part, name, read_part, budget, depth)
+    leaves = _leaves(mail)
+    body = next((leaf for leaf in leaves if leaf[1]), None)
+    attached = [(_name(part), part, text) for part, text in leaves if not body or part is not body[0]]
+    budget.uncounted += max(0, len(attached) - MOST_PARTS)
+    del attached[MOST_PARTS:]
+    head = [f"**{name}**: {value}" for name, value in headers.items() if value]
+    head += [f"**Attachments**: {_listed([name for name, *_ in attached])}"] if attached else []
+    head += [body[1] or ""] if body else []
+    info = {"Title": headers["Subject"], "Author": headers["From"], "Created": _date(headers["Date"])}
+    document = ReadDocument([Block(text) for text in head], info)
+    for name, part, text in attached:
+        inner = part.get_payload()
+        if text:
+            _append(document, ReadDocument([Block(text)]), name)
+        elif not isinstance(inner, list):
+            _add_attachment(document, _content(part), name, read_part, budget)
+        elif depth >= MOST_DEPTH:
+            budget.left_out.append(name)
+        elif inner and budget.takes(name, 0):
+            _append(document, _message(inner[0], read_part, budget, depth + 1), name)
     return document
-
-
-def _add_part(document: ReadDocument, part: Any, name: str, read_part: ReadPart, budget: _Budget, depth: int) -> None:
-    """Append an inner mail or an attachment, each block under the name of its part."""
-    if part.get_content_type() == "message/rfc822":
-        inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else None
-        if inner is None or depth >= MOST_DEPTH or not budget.takes(name, 0):
-            if inner is not None and depth >= MOST_DEPTH:
-                budget.left_out.append(name)
-            return
-        _append(document, _message(inner, read_part, budget, depth + 1), name)
-        return
-    data = part.get_payload(decode=True)
-    _add_attachment(document, data if isinstance(data, bytes) else b"", name, read_part, budget)
 
 
 def _add_attachment(document: ReadDocument, data: bytes, name: str, read_part: ReadPart, budget: _Budget) -> None:
@@ -124,76 +124,73 @@ def _append(document: ReadDocument, part: ReadDocument, name: str) -> None:
     document.warnings += [f"{name}: {warning}" for warning in part.warnings]
 
 
-def _body(mail: Any) -> str:
-    """Return the body with most words: a short text often only says that the mail is in HTML."""
-    bodies = []
-    for kind in ("plain", "html"):
-        part = mail.get_body((kind,)) if isinstance(mail, EmailMessage) else None
-        if part is not None:
-            text = _text(part)
-            bodies.append(to_markdown(text) if kind == "html" else text)
-    bodies = [" ".join(text.split()) and text.strip().replace("\r\n", "\n") for text in bodies]
-    if not bodies:
-        return ""
-    plain, page = bodies[0], bodies[-1]
-    return page if len(page.split()) > 1.5 * len(plain.split()) else plain
+def _leaves(part: Any) -> list[tuple[Any, str | None]]:
+    """Return the parts of a mail, without those of inner mails, and their texts: None for files and inner mails.
+
+    Of alternatives, the text with most words is taken: a short one often only says that the mail is in HTML.
+    """
+    inner, kind = part.get_payload(), part.get_content_type()
+    if not kind.startswith("multipart/") or not isinstance(inner, list):
+        text = _text(part)
+        is_seen = text == "" or (kind.startswith("image/") and part["Content-ID"])  # nothing, or shown in the HTML body
+        return [] if is_seen else [(part, text)]
+    found = [leaf for one in inner for leaf in _leaves(one)]
+    if kind == "multipart/alternative":
+        best: tuple[Any, str | None] = (None, "")
+        for leaf in found:
+            best = leaf if len((leaf[1] or "").split()) > 1.5 * len((best[1] or "").split()) else best
+        found = [leaf for leaf in found if leaf[1] is None or leaf is best]
+    return found
 
 
-def _attached(mail: Any) -> Iterator[Any]:
-    """Yield the attachments and inner mails of a mail, in order, without those of inner mails."""
-    content = mail.get_content_type()
-    if content == "multipart/digest" or (content == "message/rfc822"):
-        yield from (part for part in mail.iter_parts())
-        return
-    bodies = {id(mail.get_body((kind,))) for kind in ("plain", "html")}
-    stack = [mail]
-    while stack:
-        part = stack.pop()
-        if part.get_content_type() == "message/rfc822":
-            yield part
-        elif part.is_multipart():
-            stack += reversed(list(part.iter_parts()))
-        elif id(part) not in bodies and (part.get_filename() or part.get_content_maintype() != "text"):
-            if not (part.get_content_maintype() == "image" and part.get("Content-ID")):  # shown in the HTML body
-                yield part
-        elif id(part) not in bodies and part.get_content_type() in ("text/plain", "text/html"):
-            yield part
+def _text(part: Any) -> str | None:
+    """Return the text of a part that programs show with the mail, or None."""
+    inner, kind = part.get_payload(), part.get_content_type()
+    if isinstance(inner, list):
+        if any(one.is_multipart() or any(map(one.get, SHOWN)) for one in inner):
+            return None
+        fields = [f"{name}: {value}" for one in inner for name, value in one.items()]  # why a mail was not delivered
+        return "\n".join([*fields, *map(str, map(Message.get_payload, inner))]).strip()
+    is_text = kind.endswith(("/plain", "html", "headers")) or kind.startswith("multipart/")
+    if not is_text or part.get_content_disposition() == "attachment":
+        return None
+    text = _decode(_content(part), part.get_content_charset(""))
+    return (to_markdown(text) if kind.endswith("html") else text.replace("\r\n", "\n")).strip()
+
+
+def _content(part: Any) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
 
 
 def _name(part: Any) -> str:
-    if part.get_content_type() == "message/rfc822":
-        inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else None
-        subject = str(inner["Subject"] or "").strip() if inner is not None else ""
-        return visible_line(part.get_filename() or subject or "message", LONGEST_NAME)
-    unnamed = {"text/plain": "part.txt", "text/html": "part.html"}
-    return visible_line(
-        part.get_filename() or unnamed.get(part.get_content_type(), part.get_content_type()), LONGEST_NAME
-    )
+    inner, kind = part.get_payload(), part.get_content_type()
+    subject = inner[0].get("Subject", "message") if isinstance(inner, list) and inner else ""
+    suffix = _TYPES.guess_extension(kind) or "." + kind.rpartition("/")[2]
+    return visible_line(_decoded(part.get_filename() or subject or f"part{suffix}"), LONGEST_NAME)
 
 
-def _text(part: MIMEPart) -> str:
-    data = part.get_payload(decode=True)
-    if not isinstance(data, bytes):
-        return ""
+def _decode(data: bytes, encoding: str = "") -> str:
     try:
-        return data.decode(part.get_content_charset() or "utf-8")
-    except (LookupError, UnicodeError):
-        try:
-            return decode(data).text
-        except ValueError:
-            return data.decode(errors="replace")
+        return decode(data, encoding).text
+    except UndecodableError:
+        return data.decode(errors="replace")
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
 
 
-def _decoded(header: str | None) -> str:
-    """Return a header of an Outlook file, which may be encoded as in a mail."""
+def _decoded(header: str) -> str:
+    """Return a header in one line, with its encoded words decoded."""
+    header = " ".join(header.split())
     try:
-        return str(make_header(decode_header(header or "")))
-    except (LookupError, MessageError, ValueError):
-        return header or ""
+        words = decode_header(header)
+    except MessageError:
+        return header
+    return "".join(
+        word if isinstance(word, str) else _decode(word, name or "raw-unicode-escape") for word, name in words
+    )
 
 
 def _date(header: str) -> str:

@@ -13,7 +13,7 @@ from io import BytesIO
 from olefile import OleFileIO
 
 from ragistry.readers.blocks import REPAIR, UnreadableFileError
-from ragistry.readers.encoding import UndecodableError, decode
+from ragistry.readers.encoding import UndecodableError, decode, decode_as, encoding_in
 from ragistry.utils.wording import numbered
 
 _SUBJECT, _BODY, _HTML, _HEADERS, _SENT = 0x0037, 0x1000, 0x1013, 0x007D, 0x0039
@@ -23,14 +23,13 @@ _INTERNET_CODEPAGE, _MESSAGE_CODEPAGE = 0x3FDE, 0x3FFD
 _RTF = 0x1009
 _TEXT_8, _TEXT_16, _BINARY, _OBJECT = "001E", "001F", "0102", "000D"
 _PROPERTIES = "__properties_version1.0"
-_CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?([\w-]{1,30})", re.IGNORECASE)
-_CODE_PAGES = {  # those that Python has under another name; a page of Windows in place of its subset
-    932: "cp932", 936: "gb18030", 1361: "johab", 10000: "mac_roman", 10006: "mac_greek",
-    10007: "mac_cyrillic", 10029: "mac_latin2", 10079: "mac_iceland", 10081: "mac_turkish", 20127: "cp1252",
-    20866: "koi8_r", 20932: "euc_jp", 20936: "gb18030", 20949: "cp949", 21866: "koi8_u", 28591: "cp1252",
-    28599: "cp1254", 38598: "iso8859_8", 50220: "iso2022_jp_ext", 50221: "iso2022_jp_ext", 50222: "iso2022_jp_ext",
+_CODE_PAGES = {  # those that Python has under another name
+    10000: "mac_roman", 10006: "mac_greek",
+    10007: "mac_cyrillic", 10029: "mac_latin2", 10079: "mac_iceland", 10081: "mac_turkish", 20127: "ascii",
+    20866: "koi8_r", 20932: "euc_jp", 20936: "gb18030", 20949: "cp949", 21866: "koi8_u",
+    38598: "iso8859_8", 50220: "iso2022_jp_ext", 50221: "iso2022_jp_ext", 50222: "iso2022_jp_ext",
     50225: "iso2022_kr", 51932: "euc_jp", 51936: "gb18030", 51949: "cp949", 52936: "hz", 54936: "gb18030",
-    65000: "utf_7", 65001: "utf_8", 1200: "utf_16_le", 1201: "utf_16_be",
+    65000: "utf_7", 1200: "utf_16_le", 1201: "utf_16_be",
 }  # fmt: skip
 _ASCII = bytes(range(128))
 _MULTIBYTE = frozenset({"cp932", "gb18030", "cp949", "cp950", "johab"})
@@ -126,9 +125,8 @@ class _Reader:
     def _decoded(self, data: bytes, pages: Sequence[int]) -> str:
         if data.isascii() and b"\x1b" not in data and not {65000, 52936}.intersection(pages):
             return data.decode("ascii")
-        named = _CHARSET.search(data)
-        names = [*map(_encoding, pages), named[1].decode() if named else ""]
-        encodings = [name for name in names if name and _is_known(name)]
+        names = [*map(_encoding, pages), encoding_in(data)]
+        encodings = [known.encoding for name in names if (known := decode_as(bytes(4), name))]
         beyond_ascii = len(data.translate(None, _ASCII))
         may_be_chance = not beyond_ascii or (beyond_ascii < _FEW and not _MULTIBYTE.isdisjoint(encodings[:1]))
         encodings.insert(len(encodings) if may_be_chance else 0, "utf-8")
@@ -185,11 +183,3 @@ class _Reader:
 
 def _encoding(page: int) -> str:
     return _CODE_PAGES.get(page) or (f"iso8859_{page - 28590}" if 28591 <= page <= 28606 else f"cp{page}")
-
-
-def _is_known(encoding: str) -> bool:
-    try:
-        "a".encode(encoding)
-    except LookupError:
-        return False
-    return True

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF001 - letters of other scripts are what is tested
 from __future__ import annotations
 
+import codecs
 import json
 import random
 from pathlib import Path
@@ -48,6 +49,31 @@ def test_the_encoding_is_guessed_from_the_letters(encoding: str) -> None:
 @pytest.mark.parametrize("text", ["café", "£5", "50 °C", "“hi”", "El Niño", "Größe"])
 def test_a_few_letters_are_taken_for_western(text: str) -> None:
     assert decode(text.encode("cp1252"))[:2] == (text, "cp1252")
+
+
+DECLARED = {
+    "iso-8859-1": ("cp1252", "mañana “señor” 5 €"),
+    "ISO-8859-9": ("cp1254", "şimdi ışık “ğ”"),
+    "windows-1250": ("cp1250", "kůň a žluť"),
+    "koi8-r": ("koi8-r", "это да"),
+    "gb2312": ("gb18030", "朱镕基是"),
+    "Shift_JIS": ("cp932", "①番の㈱です"),
+}
+
+
+@pytest.mark.parametrize("head", ['<meta charset="{}">', "<?xml version='1.0' encoding='{}'?>", "# -*- coding: {} -*-"])
+@pytest.mark.parametrize("name", DECLARED)
+def test_named_encoding_is_used_as_browsers_understand_it(name: str, head: str) -> None:
+    encoding, text = DECLARED[name]
+    start = head.format(name) + "\n"
+    assert decode(start.encode() + text.encode(encoding)) == (start + text, codecs.lookup(encoding).name, "")
+
+
+@pytest.mark.parametrize("name", ["no-such", "utf-8", "utf-16", "hex", "ascii", "undefined", "shift_jis"])
+def test_named_encoding_that_does_not_fit_is_not_used(name: str) -> None:
+    start = f'<meta http-equiv="Content-Type" content="text/html; charset={name}">'
+    assert decode((start + POLISH).encode()).text == start + POLISH
+    assert decode(start.encode() + RUSSIAN.encode("koi8-r")).text.endswith(RUSSIAN) or name == "ascii"
 
 
 def test_one_long_line_is_guessed_from_its_start() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import encodebytes
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -35,6 +36,124 @@ def test_body_with_most_text_wins_over_a_stub() -> None:
     message = mail("Offer", "The boiler is offered at 1,300 euros.")
     message.add_alternative("<p>The boiler is offered at 1,300 euros.</p>", subtype="html")
     assert text_of(read(bytes(message))).count("1,300") == 1
+
+
+HEAD = b"From: Ann <a@example.com>\r\nSubject: Kettle\r\nMIME-Version: 1.0\r\n"
+PLAIN = b"Content-Type: text/plain; charset=utf-8\r\n\r\n"
+INVITATION = (
+    b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Boiler re\r\n view\r\nLOCATION:Room 4\\, second floor\r\n"
+    b"END:VEVENT\r\nEND:VCALENDAR\r\n"
+)
+STATUS = b"Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; ghost@example.org\r\nStatus: 5.1.1\r\n"
+RETURNED = b"From: b@example.org\r\nSubject: First\r\n\r\nThe valve is closed.\r\n"
+
+
+def parts(kind: bytes, *contents: bytes, boundary: bytes = b"sep") -> bytes:
+    """Return a mail of several parts, its boundary without quotes."""
+    lines = b"".join(b"--%s\r\n%s\r\n" % (boundary, content) for content in contents)
+    return HEAD + b"Content-Type: multipart/%s; boundary=%s\r\n\r\n%s--%s--\r\n" % (kind, boundary, lines, boundary)
+
+
+def named(header: bytes) -> bytes:
+    return header + b"\r\nContent-Transfer-Encoding: base64\r\n\r\n" + encodebytes(b"Drain the pump.")
+
+
+@pytest.mark.parametrize("boundary", [b"----=_Part_1.2", b"=", b"a?b/c(d)", b"a:b,c", b"a@[b]<c>", b"'abc'", b"ab cd"])
+def test_boundary_without_quotes_may_have_any_character(boundary: bytes) -> None:
+    document = read(parts(b"mixed", PLAIN + b"first text", PLAIN + b"second text", boundary=boundary))
+    assert "first text" in text_of(document)
+    assert "second text" in text_of(document, "part.txt")
+    assert not document.unread
+
+
+def test_a_mail_of_parts_without_boundary_is_a_text() -> None:
+    document = read(HEAD + b"Content-Type: multipart/mixed\r\n\r\n--x\r\n" + PLAIN + b"body\r\n--x--")
+    assert "body" in text_of(document)
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("text/plain; charset=iso-8859-1", "It’s “5 €” – señor"),  # noqa: RUF001, what the codes 0x91 to 0x97 stand for
+        ("text/plain; charset=us-ascii", "It’s “5 €” – señor"),  # noqa: RUF001
+        ("text/html; charset=ISO-8859-1", "It’s “5 €” – señor"),  # noqa: RUF001
+        ("text/html", "It’s “5 €” – señor"),  # noqa: RUF001
+    ],
+)
+def test_names_of_small_encodings_stand_for_those_of_windows(head: str, words: str) -> None:
+    body = HEAD + f"Content-Type: {head}\r\n\r\n".encode() + words.encode("cp1252")
+    assert text_of(read(body)).endswith(words)
+    subject = HEAD.replace(b"Kettle", b"=?iso-8859-1?Q?It=92s?= =?iso-8859-1?Q?_5_=80?=")
+    assert "**Subject**: It’s 5 €" in text_of(read(subject + b"\r\nbody"))  # noqa: RUF001
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "words"),
+    [
+        ("iso-8859-9", "cp1254", "Işıkları “şimdi”"),  # noqa: RUF001
+        ("gb2312", "gb18030", "朱镕基 价格"),
+        ("shift_jis", "cp932", "価格は①番の㈱です"),
+        ("euc-kr", "cp949", "똠방각하 안녕"),
+        ("iso-2022-jp", "iso-2022-jp", "見積書の件"),
+        ("iso-8859-1", "utf-8", "Größe für Señor"),
+        ("x-unknown", "utf-8", "Größe für Señor"),
+    ],
+)
+def test_body_is_decoded_as_programs_mean_the_name(name: str, encoding: str, words: str) -> None:
+    body = HEAD + f"Content-Type: text/plain; charset={name}\r\n\r\n".encode() + words.encode(encoding)
+    assert text_of(read(body)).endswith(words)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_header_without_encoding_is_read(encoding: str) -> None:
+    document = read("Subject: Größe\r\nFrom: Änn <a@b>\r\n\r\nbody".encode(encoding))
+    assert (document.info["Title"], document.info["Author"]) == ("Größe", "Änn <a@b>")
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        (b"Content-Disposition: attachment; filename=My Report 2024.txt", "My Report 2024.txt"),
+        (b"Content-Disposition: attachment; filename=Smith, Ann [1] a=b.txt", "Smith, Ann [1] a=b.txt"),
+        (b"Content-Disposition: attachment; filename==?utf-8?Q?Gr=C3=B6=C3=9Fe.txt?=", "Größe.txt"),
+        ("Content-Disposition: attachment; filename=Größe.txt".encode(), "Größe.txt"),
+        (b"Content-Disposition: attachment; filename*0*=utf-8''Gr%C3%B6; filename*1*=%C3%9Fe.txt", "Größe.txt"),
+        (b"Content-Type: application/octet-stream; name=My Report (final).txt", "My Report (final).txt"),
+        (b"Content-Disposition: attachment; filename=pump.log", "pump.log"),
+        (b"Content-Type: application/octet-stream; name=pump.log", "pump.log"),
+    ],
+)
+def test_name_of_an_attachment_needs_no_quotes(header: bytes, name: str) -> None:
+    assert text_of(read(parts(b"mixed", PLAIN + b"See it.", named(header))), name).endswith("Drain the pump.")
+
+
+@pytest.mark.parametrize(
+    ("data", "phrases"),
+    [
+        (parts(b"alternative", PLAIN + b"Invited.", b"Content-Type: text/calendar\r\n\r\n" + INVITATION), INVITATION),
+        (HEAD + b"Content-Type: text/calendar; method=REQUEST\r\n\r\n" + INVITATION, INVITATION),
+        (parts(b"mixed", b"Content-Type: application/ics; name=i.ics\r\n\r\n" + INVITATION), INVITATION),
+        (parts(b"report", PLAIN + b"Failed.", b"Content-Type: message/delivery-status\r\n\r\n" + STATUS), STATUS),
+        (parts(b"report", PLAIN + b"Read.", b"Content-Type: message/disposition-notification\r\n\r\n" + STATUS), b""),
+        (parts(b"report", b"Content-Type: text/rfc822-headers\r\n\r\n" + RETURNED), RETURNED),
+        (parts(b"report", b"Content-Type: message/rfc822\r\n\r\n" + RETURNED), RETURNED),
+        (HEAD + b"Content-Type: message/rfc822\r\n\r\n" + RETURNED, RETURNED),
+        (parts(b"mixed", PLAIN + b"a", b"Content-Type: text/csv\r\n\r\nboiler,mx.example.net"), b"mx.example.net"),
+        (parts(b"mixed", b"Content-Type: text/html\r\n\r\n<p>page", PLAIN + b"list footer, longer"), b"list footer"),
+        (parts(b"alternative", b"Content-Type: text/html\r\n\r\n<p>same", PLAIN + b"same"), b"same"),
+    ],
+)
+def test_texts_of_all_kinds_of_parts_are_read(data: bytes, phrases: bytes) -> None:
+    expected = {
+        INVITATION: ("Boiler review", "Room 4, second floor"),
+        STATUS: ("mx.example.net", "ghost@example.org", "5.1.1"),
+        RETURNED: ("The valve is closed.",),
+        b"": ("Read.", "ghost@example.org"),
+    }.get(phrases, (phrases.decode(),))
+    document = read(data)
+    whole = "\n".join(block.text for block in document.blocks)
+    assert [whole.count(phrase) for phrase in expected] == [1] * len(expected)
+    assert not document.unread
 
 
 def test_inner_mails_and_digests_are_read() -> None:
