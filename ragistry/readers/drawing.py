@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lxml import etree
@@ -15,14 +16,17 @@ from ragistry.readers.office_package import (
     local,
     markdown_cell,
     markdown_table,
+    picture_text,
     plain_markdown,
 )
+from ragistry.readers.word_processing import link
 
 COUNTERS = {"slidenum", "datetime"}
 """Fields whose text changes by itself."""
 MOST_POINTS = 20_000
 """Points of a chart that are read."""
 _DEEPEST = 100
+_WITHIN_LINK = re.compile(r"\]\(([^()]*)\)\[(?=[^\]]*\]\(\1\))")  # between two runs of one link
 
 
 def children(element: etree._Element) -> Iterator[etree._Element]:
@@ -43,17 +47,27 @@ def paragraph_text(paragraph: etree._Element, *, counters: bool = True) -> str:
     parts: list[str] = []
     for child in children(paragraph):
         match local(child):
-            case "r":
-                parts += [text.text or "" for text in child.iterfind("{*}t")]
-            case "fld":
-                kind = child.get("type") or ""
-                if counters or not kind.startswith(tuple(COUNTERS)):
-                    parts += [text.text or "" for text in child.iterfind("{*}t")]
+            case "r" | "fld":
+                if counters or not (child.get("type") or "").startswith(tuple(COUNTERS)):
+                    text = "".join(one.text or "" for one in child.iterfind("{*}t"))
+                    parts.append(link(text, _address(child.find("{*}rPr"))))
             case "br":
                 parts.append("\n")
             case "m" | "oMathPara" | "oMath":
                 parts.append(office_formula(child))
-    return clean("".join(parts)).replace("\v", "\n")
+    return _WITHIN_LINK.sub("", clean("".join(parts)).replace("\v", "\n"))
+
+
+def shape_text(properties: etree._Element) -> str:
+    """Return the title and description of a shape, and the address that a click on it opens."""
+    text = picture_text(properties.get("title"), properties.get("descr"))
+    url = _address(properties)
+    return plain_markdown(link(f"[Picture: {text}]" if text else "Link" * bool(url), url))
+
+
+def _address(properties: etree._Element | None) -> str:
+    click = properties.find("{*}hlinkClick") if properties is not None else None
+    return "" if click is None else click.get("address", "")
 
 
 def body_text(body: etree._Element | None, between: str = "\n") -> str:
@@ -193,11 +207,11 @@ def diagram_items(root: etree._Element) -> list[tuple[int, str]]:
     """Return the texts of a SmartArt diagram with their depth."""
     points = {one.get("modelId") or "": one for one in root.iter("{*}pt")}
     below: dict[str, list[tuple[int, str]]] = {}
-    for link in root.iter("{*}cxn"):
-        if link.get("type", "parOf") == "parOf":
-            order = link.get("srcOrd") or "0"
-            below.setdefault(link.get("srcId") or "", []).append(
-                (int(order) if order.isdecimal() else 0, link.get("destId") or "")
+    for one in root.iter("{*}cxn"):
+        if one.get("type", "parOf") == "parOf":
+            order = one.get("srcOrd") or "0"
+            below.setdefault(one.get("srcId") or "", []).append(
+                (int(order) if order.isdecimal() else 0, one.get("destId") or "")
             )
     items: list[tuple[int, str]] = []
     seen: set[str] = set()

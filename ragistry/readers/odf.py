@@ -614,7 +614,7 @@ class _Reader:
         self._inline(element, inner)
         line.after += inner.after
         text = "".join(inner.parts).replace("\t", " ").replace("\n", " ")
-        line.parts.append(link(text, element.get(XLINK + "href", "")))
+        line.parts.append(link(text or "Link" * bool(inner.after), element.get(XLINK + "href", "")))
 
     def _number(self, element: Element, line: _Line) -> None:
         line.parts.append(f"{''.join(element.itertext())}\t")
@@ -655,6 +655,8 @@ class _Reader:
         for child in objects:
             self._object(child, line)
         line.parts += [f"\t[Picture: {text}]\t" for text in described if text]
+        for click in element.iterfind("{*}event-listeners/{*}event-listener"):
+            line.parts += ["\t", link("Link", click.get(XLINK + "href", "#")), "\t"]
         if element.tag == DRAW + "g":
             for child in element:
                 if child.tag in _INLINE:
@@ -730,6 +732,7 @@ _INLINE: dict[str, Callable[[_Reader, Element, _Line], None]] = {
     TEXT + "tab": _Reader._tab,
     TEXT + "line-break": _Reader._break,
     TEXT + "a": _Reader._link,
+    DRAW + "a": _Reader._link,
     TEXT + "ruby": _Reader._ruby,
     TEXT + "note": _Reader._note,
     TEXT + "number": _Reader._number,

@@ -25,10 +25,11 @@ from ragistry.readers.sheets import (
     Sheet,
     column_name,
     comment_block,
+    formula_address,
     prompt_blocks,
     sheet_blocks,
 )
-from ragistry.readers.word_processing import is_page_number
+from ragistry.readers.word_processing import is_page_number, link
 
 CONTENT = "content.xml"
 MOST_REPEATS = 1_000
@@ -163,7 +164,7 @@ class _Reader:
                 self.first_formula = self.first_formula or where
                 stored = formula.partition(":")[2] or formula
             text = stored
-        return markdown_cell(clean(text)), kind in ("", "string")
+        return link(markdown_cell(clean(text)), formula_address(formula)), kind in ("", "string")
 
     def _control_text(self, shape: etree._Element) -> str:
         """Return the label and the value of a field of a form."""
@@ -252,6 +253,8 @@ def _pieces(element: etree._Element, fields: bool) -> Iterator[str]:
                 yield "\t"
             case "line-break":
                 yield "\n"
+            case "a":
+                yield link("".join(_pieces(child, fields)), attribute(child, "href"))
             case name if (
                 name != "annotation" and not child.tag.startswith(_SHAPES) and (fields or not _is_field(child))
             ):

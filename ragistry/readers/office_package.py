@@ -109,9 +109,15 @@ class Package:
             return b""
 
     def xml(self, name: str) -> etree._Element | None:
-        """Return the root element of a part, which is parsed once, or None without one."""
+        """Return the root element of a part, which is parsed once, or None without one.
+
+        What a click opens has its address as the attribute ``address``.
+        """
         if name not in self._trees:
-            self._trees[name] = self._parsed(name)
+            root = self._trees[name] = self._parsed(name)
+            for link in root.iter("{*}hlinkClick") if root is not None else ():
+                relation = self.relations(name).get(attribute(link, "id"))
+                link.set("address", relation.target if relation and relation.external else "")
         return self._trees[name]
 
     def _parsed(self, name: str) -> etree._Element | None:

@@ -15,6 +15,7 @@ from ragistry.readers.drawing import (
     children,
     diagram_markdown,
     paragraph_text,
+    shape_text,
 )
 from ragistry.readers.lost_words import SLIDES, lost_words, related_parts
 from ragistry.readers.office_package import (
@@ -26,7 +27,6 @@ from ragistry.readers.office_package import (
     local,
     markdown_cell,
     markdown_table,
-    picture_text,
     plain_markdown,
 )
 
@@ -177,8 +177,8 @@ class _Slide:
                 yield from self._shape_blocks(child, depth + 1)
         elif kind == "graphicFrame":
             yield from self._frame_blocks(shape)
-        if properties is not None and (text := picture_text(properties.get("title"), properties.get("descr"))):
-            yield Block(plain_markdown(f"[Picture: {text}]"), self.place)
+        if properties is not None and (text := shape_text(properties)):
+            yield Block(text, self.place)
 
     def _repeated(self, shape: etree._Element) -> Iterator[Block]:
         """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
-from ragistry.readers.drawing import body_text, chart_lines, chart_parts, diagram_markdown
+from ragistry.readers.drawing import body_text, chart_lines, chart_parts, diagram_markdown, shape_text
 from ragistry.readers.lost_words import SHEETS, lost_words, related_parts
 from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.readers.office_package import (
@@ -24,10 +24,9 @@ from ragistry.readers.office_package import (
     local,
     markdown_cell,
     markdown_table,
-    picture_text,
     plain_markdown,
 )
-from ragistry.readers.word_processing import is_page_number
+from ragistry.readers.word_processing import is_page_number, joined_address, link
 
 MOST_CELLS = 4_000_000
 """Cells with a value in all sheets of a file."""
@@ -39,6 +38,8 @@ SMALL_TABLE = 10_000
 _CELL = re.compile(r"([A-Za-z]{1,3})(\d{1,7})$")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _HEADER_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|\d+|[LCR]|[A-Za-z])')
+_HYPERLINK = re.compile(r'HYPERLINK\(((?:"[^"]*"|[^",;])*)')
+_PIECE = re.compile(r'"([^"]*)"|[^"&\s]+')
 _LEGACY_NOTICE = "[Threaded comment]"
 
 
@@ -99,6 +100,13 @@ def _column_number(name: str) -> int:
     for letter in name:
         column = column * 26 + ord(letter) - 64
     return column
+
+
+def formula_address(code: str) -> str:
+    """Return the address in a formula such as ``HYPERLINK("https://e.org/" & A2, "a")``, with ``…`` for a reference."""
+    found = _HYPERLINK.search(code)
+    pieces = _PIECE.findall(found[1]) if found else []
+    return markdown_cell("".join(piece or "…" for piece in pieces)) if any(pieces) else ""
 
 
 def comment_block(sheet: str, cell: str, author: str, text: str, *, word: str = "Comment") -> Block:
@@ -212,6 +220,7 @@ class _Workbook:
         self.people = self._read_people()
         self._number = lru_cache(maxsize=100_000)(self._format)  # dates and prices are often equal
         self.counts = _Counts()
+        self._links: dict[tuple[int, int], str] = {}  # addresses by row and column of a sheet
         self.headers: set[str] = set()
         self.left_out: list[str] = []
         self.parts: list[tuple[str, str]] = []  # sheets and their names, for the second look
@@ -284,7 +293,14 @@ class _Workbook:
         cells: list[Cell] = []
         masters: dict[str, str] = {}
         last_row = 0
-        for element in self.package.elements(part, ("{*}row", "{*}headerFooter", "{*}dataValidation")):
+        self._links.clear()
+        for element in self.package.elements(part, ("{*}row", "{*}hyperlink", "{*}headerFooter", "{*}dataValidation")):
+            if local(element) == "hyperlink":
+                position = cell_position((element.get("ref") or "").partition(":")[0])
+                relation = self.package.relations(part).get(attribute(element, "id"))
+                if position and relation and relation.external:
+                    self._links[position] = markdown_cell(joined_address(relation.target, element.get("location")))
+                continue
             if local(element) == "headerFooter":
                 extras += _header_blocks(element, sheet, self.headers)
                 continue
@@ -301,6 +317,8 @@ class _Workbook:
                     cells.append(Cell(last_row, last_column, *found))
             if self.counts.cells + len(cells) > MOST_CELLS:
                 raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
+        if self._links:
+            cells = [one._replace(text=link(one.text, self._links.get(one[:2], ""))) for one in cells]
         self.counts.cells += len(cells)
         return sorted(cells, key=lambda cell: cell[:2])  # fast if they are in order
 
@@ -326,6 +344,8 @@ class _Workbook:
                 where = f"{column_name(column)}{row} of {sheet!r}"
                 self.counts.first_formula = self.counts.first_formula or where
                 return markdown_cell(clean(f"={text}")), True
+            if url := formula_address(text):
+                self._links[row, column] = url
         if kind == "inlineStr":
             text, is_text = inline or value or "", True
         elif value is None:
@@ -419,8 +439,8 @@ def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
             continue
         match local(element):
             case "cNvPr":
-                if text := picture_text(element.get("title"), element.get("descr")):
-                    yield Block(plain_markdown(f"[Picture: {text}]"), Place(sheet=sheet))
+                if text := shape_text(element):
+                    yield Block(text, Place(sheet=sheet))
             case "txBody":
                 if text := body_text(element, "\n\n"):
                     yield Block(plain_markdown(text), Place(sheet=sheet))
