@@ -57,7 +57,7 @@ class Lines(NamedTuple):
         for start, piece in self.pieces:
             for inside, _ in places_in(piece.chunk.metadata):
                 offset = start + max(inside - piece.inside, 0)
-                if start <= offset < size and offset <= start + len(piece.text):
+                if max(0, start) <= offset < min(size, start + len(piece.text) + 1):
                     line, reached = line + text.count("\n", reached, offset), max(reached, offset)
                     yield line, self.place_at(offset)
 
@@ -80,9 +80,10 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
     first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
     began, feeds, waiting, most = chunk, line_feeds, 0, FIRST
     for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
-        text += piece.gap
-        pieces.append((len(text), piece))
-        text += piece.text
+        *ends, indent = piece.gap.rpartition("\n")  # a line begins with its indentation, which no chunk may contain
+        text += "".join(ends)
+        pieces.append((len(text), piece._replace(inside=piece.inside - len(indent), text=indent + piece.text)))
+        text += indent + piece.text
         waiting += 1
         end = text.rfind("\n") + 1 if waiting >= min(most, AT_ONCE) else 0
         if end:
