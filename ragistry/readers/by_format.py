@@ -12,23 +12,9 @@ from ragistry.plugins import resolve_object
 from ragistry.readers import mail
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
-from ragistry.readers.formats import MAILS, AddedReader
+from ragistry.readers.formats import MODULES, AddedReader
 from ragistry.readers.text_files import SAMPLE, is_worth_reading
 
-MODULES = {
-    **dict.fromkeys((".docx", ".docm"), "docx"),
-    **dict.fromkeys((".odt", ".odp"), "odf"),
-    **dict.fromkeys((".pptx", ".pptm"), "pptx"),
-    **dict.fromkeys((".xlsx", ".xlsm"), "sheets"),
-    ".ods": "ods",
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "html_page"),
-    ".epub": "epub",
-    ".ipynb": "notebook",
-    ".rst": "rst",
-    ".rtf": "rtf",
-    ".org": "org",
-}
-"""The module with the reader of each suffix; mails are read by `mail`."""
 MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
 """Suffixes of texts with markup. What their reader cannot read is read as plain text."""
 _FOLD = re.compile(rb"\r?\n[ \t]")
@@ -49,15 +35,14 @@ def read_document(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str,
         KeyError: No reader for this suffix.
     """
     suffix = PurePath(name).suffix.lower()
-    module = "mail" if suffix in MAILS else MODULES.get(suffix)
-    if module is None and suffix not in added:
+    if suffix not in MODULES and suffix not in added:
         raise KeyError(suffix)
     try:
         if suffix in added:
             return _by_added(added[suffix], data, suffix)
-        if suffix in MAILS:
+        if MODULES[suffix] == "mail":
             return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf, added=added))
-        document: ReadDocument = resolve_object(f"ragistry.readers.{module}:read")(data, suffix)
+        document: ReadDocument = resolve_object(f"ragistry.readers.{MODULES[suffix]}:read")(data, suffix)
         return document
     except (MemoryError, UndecodableError):
         raise
@@ -95,7 +80,7 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, A
         return read_document(data, name, read_pdf, added)
     if suffix == ".pdf":
         return read_pdf(data)
-    if suffix in MODULES or suffix in MAILS or not is_worth_reading(name, data[:SAMPLE], len(data)):
+    if suffix in MODULES or not is_worth_reading(name, data[:SAMPLE], len(data)):
         return read_document(data, name, read_pdf, added)
     if data.startswith(b"BEGIN:V"):  # an invitation or a business card, in folded lines
         data = _FOLD.sub(b"", data).replace(b"\\n", b"\n").replace(b"\\", b"")

@@ -24,17 +24,24 @@ TEXT_EXTS = MARKDOWN_EXTS | frozenset(
     }
 )
 TEX_EXTS = frozenset({".tex", ".latex"})
-OFFICE_EXTS = frozenset(
-    {
-        *(".docx", ".docm", ".odt", ".odp", ".rtf", ".pptx", ".pptm", ".xlsx", ".xlsm", ".ods", ".epub"),
-        *(".html", ".htm", ".xhtml", ".eml", ".msg", ".ipynb", ".rst", ".org"),
-    }
-)
-MAILS = frozenset({".eml", ".msg"})
+_OFFICE_MODULES = {
+    "docx": (".docx", ".docm", ".dotx", ".dotm"),
+    "odf": (".odt", ".ott", ".odm", ".odp", ".otp"),
+    "pptx": (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+    "sheets": (".xlsx", ".xlsm", ".xltx", ".xltm"),
+    "ods": (".ods", ".ots"),
+    "html_page": (".html", ".htm", ".xhtml", ".xht", ".shtml"),
+    "mail": (".eml", ".msg", ".oft", ".mht", ".mhtml"),
+    **{"epub": (".epub",), "notebook": (".ipynb",), "rst": (".rst",), "rtf": (".rtf",), "org": (".org",)},
+}
+MODULES = {suffix: module for module, suffixes in _OFFICE_MODULES.items() for suffix in suffixes}
+"""The module with the reader of each suffix."""
+OFFICE_EXTS = frozenset(MODULES)
+MAILS = frozenset({".eml", ".msg", ".oft"})
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
 SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
-CONVERTED = {".doc": ".docx", ".ppt": ".pptx", ".xls": ".xlsx"}
+CONVERTED = {".xls": ".xlsx", ".doc": ".docx", ".dot": ".docx", ".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx"}
 """Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
 UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"})
 """Formats of documents that are not read, or only with LibreOffice."""

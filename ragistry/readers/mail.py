@@ -1,4 +1,4 @@
-"""Mails (RFC 5322, and .msg files of Outlook) with their attachments.
+"""Mails (RFC 5322, and .msg files of Outlook) with their attachments, and web pages that are saved as mails (MHTML).
 
 kreuzberg joins the words of HTML bodies and drops most dates.
 """
@@ -63,15 +63,29 @@ class _AsWritten(Compat32):
 def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
     """Read a mail: its header, the body with most text, inner mails, and attachments that have a reader."""
     budget = _Budget()
-    if suffix == ".msg":
+    if suffix in (".msg", ".oft"):
         document = _outlook(open_outlook(data, MOST_DEPTH), read_part, budget)
     else:
         data = _decode(data).encode() if data.startswith(BOMS) else data.lstrip()
-        document = _message(message_from_bytes(data, policy=_AsWritten()), read_part, budget, 0)
+        mail = message_from_bytes(data, policy=_AsWritten())
+        document = _web_page(mail, read_part) if "mht" in suffix else _message(mail, read_part, budget, 0)
     if number := len(budget.left_out) + budget.uncounted:
         names = ", ".join(budget.left_out[:5]) + (", …" if number > 5 else "")
         left = numbered(number, "attachment[ is|s are]")
         document.unread.append(f"{left} not read ({names}); save what you need from the mail and ingest it")
+    return document
+
+
+def _web_page(mail: Any, read_part: ReadPart) -> ReadDocument:
+    """Read a saved web page and its frames; as in other web pages, pictures and styles are no text."""
+    document = ReadDocument()
+    for part in mail.walk():
+        if "html" in part.get_content_type():
+            page = read_part(_decode(_content(part), part.get_content_charset("")).encode(), "page.html")
+            document.blocks += page.blocks
+            document.info = page.info | document.info
+    if not document.blocks:
+        raise UnreadableFileError(f"has no web page in it; {REPAIR}")
     return document
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import encodebytes
 from email.message import EmailMessage
 from pathlib import Path
+from quopri import encodestring
 
 import pytest
 
@@ -156,6 +157,36 @@ def test_texts_of_all_kinds_of_parts_are_read(data: bytes, phrases: bytes) -> No
     assert not document.unread
 
 
+PAGE = "<title>Gauge</title><h1>Boiler</h1><p>Señor, 5 = five</p><img src=a.png>"
+STYLE = b"Content-Type: text/css\r\nContent-Location: cid:a\r\n\r\n.noise {}"
+PICTURE = b"Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\nbm9pc2U="
+
+
+def web_part(kind: bytes, transfer: bytes, page: str = PAGE, encoding: str = "utf-8") -> bytes:
+    data = page.encode(encoding)
+    data = {b"base64": encodebytes(data), b"quoted-printable": encodestring(data)}.get(transfer, data)
+    return b"Content-Type: %s\r\nContent-Transfer-Encoding: %s\r\n\r\n%s" % (kind, transfer, data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        parts(
+            b"related", web_part(b"text/html", b"quoted-printable"), STYLE, PICTURE, boundary=b"----MultipartBoundary="
+        ),
+        parts(b"related", web_part(b'text/html; charset="iso-8859-1"', b"base64", encoding="cp1252"), PICTURE),
+        parts(b"related", web_part(b"text/html", b"8bit", f"<meta charset=iso-8859-9>{PAGE}", "cp1254"), PICTURE),
+        b"MIME-Version: 1.0\r\n" + web_part(b"text/html; charset=utf-8", b"8bit"),
+        b"\xef\xbb\xbfMIME-Version: 1.0\r\n" + web_part(b"application/xhtml+xml", b"8bit"),
+    ],
+)
+def test_saved_web_page_is_its_text(data: bytes) -> None:
+    document = read(data, ".mht")
+    assert (text_of(document), document.info["Title"]) == ("# Boiler\n\nSeñor, 5 = five", "Gauge")
+    framed = parts(b"related", web_part(b"text/html", b"base64"), web_part(b"text/html", b"8bit", "<p>a frame"))
+    assert text_of(read(framed, ".mhtml")).endswith("five\na frame")
+
+
 def test_inner_mails_and_digests_are_read() -> None:
     forwarded = mail("Forwarded", "See below.")
     inner = mail("Original", "The valve must be closed.")
@@ -214,6 +245,8 @@ def test_mails_inside_each_other_and_many_parts_are_bounded() -> None:
 def test_what_is_no_mail_is_refused() -> None:
     with pytest.raises(UnreadableFileError):
         read(b"just words\n")
+    with pytest.raises(UnreadableFileError):
+        read(parts(b"related", PICTURE), ".mht")
     with pytest.raises(UnreadableFileError):
         read(b"\xd0\xcf\x11\xe0 broken", ".msg")
 

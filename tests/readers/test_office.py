@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from email.message import EmailMessage
 from html import escape
 from io import BytesIO
@@ -15,7 +16,7 @@ from ragistry.chunking.chunker import chunk_document, chunk_extracted
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import SUPPORTED_FORMATS, extract
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import OFFICE_EXTS
+from ragistry.readers.formats import MODULES
 from ragistry.readers.office_package import picture_text
 from tests.messages import check_message, refused
 from tests.readers import office_files
@@ -202,18 +203,34 @@ def test_the_path_of_a_picture_is_no_description(text: str) -> None:
     assert picture_text("Rain", text) == (f"Rain: {text}" if wanted else "Rain")
 
 
+TWINS = {
+    suffix: next((one for one in MAKERS if MODULES[one] == module), "")
+    for suffix, module in MODULES.items()
+    if suffix not in MAKERS and module != "mail"
+}
+
+
 def test_every_format_is_tried() -> None:
-    also = {
-        ".docm",
-        ".odp",
-        ".pptm",
-        ".xlsm",
-        ".ods",
-        ".htm",
-        ".xhtml",
-        ".msg",
-    }  # read as one of these; .msg is Outlook's
-    assert MAKERS.keys() | also == OFFICE_EXTS
+    assert {suffix for suffix, twin in TWINS.items() if not twin} == {".ods", ".ots"}
+
+
+@pytest.mark.parametrize("suffix", sorted(suffix for suffix in TWINS if TWINS[suffix]))
+def test_templates_shows_and_files_with_macros_are_read_as_their_twins(suffix: str, tmp_path: Path) -> None:
+    MAKERS[TWINS[suffix]](tmp_path / "twin")
+    data = (tmp_path / "twin").read_bytes()
+    if data.startswith(b"PK"):  # the type of its main part is all that differs
+        copy = BytesIO()
+        with ZipFile(BytesIO(data)) as old, ZipFile(copy, "w") as new:
+            for name in old.namelist():
+                part = old.read(name)
+                new.writestr(name, re.sub(rb"(document|sheet|presentation)(?=\.main\+xml)", b"template", part))
+        data = copy.getvalue()
+    (tmp_path / f"a{suffix}").write_bytes(data)
+    (tmp_path / f"a{TWINS[suffix]}").write_bytes((tmp_path / "twin").read_bytes())
+    twin = extract(tmp_path / f"a{TWINS[suffix]}")
+    found = extract(tmp_path / f"a{suffix}")
+    assert (found.text, found.places, found.lost) == (twin.text, twin.places, twin.lost)
+    assert len(found.text) > 20
 
 
 def repeated_odf(kind: str, rows: int, columns: int, cell: str) -> bytes:

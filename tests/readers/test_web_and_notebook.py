@@ -12,8 +12,9 @@ from zipfile import ZipFile
 import pytest
 
 from ragistry.readers.blocks import ReadDocument
-from ragistry.readers.by_format import MARKUP, MODULES, read_document
+from ragistry.readers.by_format import MARKUP, read_document
 from ragistry.readers.extract import extract
+from ragistry.readers.formats import MODULES
 
 
 def read(text: str | bytes, suffix: str) -> tuple[ReadDocument, str]:
