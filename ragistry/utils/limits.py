@@ -11,17 +11,20 @@ from ragistry.types import TOP_K_LIMIT
 from ragistry.utils.wording import shown
 
 
-def check_query(query: Any) -> str:
-    """Return the query. Raises `EmptyQueryError` if it is empty, `QueryError` for invalid text."""
+def check_query(query: Any, name: str = "the query") -> str:
+    """Return the query. Raises `EmptyQueryError` if it is empty, `QueryError` for invalid text.
+
+    ``name``: its name in messages.
+    """
     if not isinstance(query, str):
-        raise EmptyQueryError(f"query must be text, got {shown(query)}; write at least one word")
+        raise EmptyQueryError(f"{name} must be text, got {shown(query)}; write at least one word")
     if not query.strip():
-        raise EmptyQueryError(f"the query is empty: {shown(query)}; write at least one word")
+        raise EmptyQueryError(f"{name} is empty: {shown(query)}; write at least one word")
     try:
         query.encode()
     except UnicodeEncodeError as error:
         raise QueryError(
-            f"the query has half a character at {error.start}: {shown(query)}; send whole characters, in UTF-8"
+            f"{name} has half a character at {error.start}: {shown(query)}; send whole characters, in UTF-8"
         ) from error
     return query
 
@@ -52,7 +55,7 @@ def check_queries(queries: Any) -> list[str]:
     texts = list(islice(queries, QUERIES + 1))
     if len(texts) > QUERIES:
         raise QueryError(f"there are more than {QUERIES:,} queries; pass at most {QUERIES:,} in one call")
-    size = sum(len(check_query(text).encode()) for text in texts)
+    size = sum(len(check_query(text, f"query {number}").encode()) for number, text in enumerate(texts, start=1))
     if size > QUERIES_BYTES:
         raise QueryError(f"the queries have {size:,} bytes; pass at most {QUERIES_BYTES:,} in one call")
     return texts

@@ -34,6 +34,11 @@ def ingested(workspace: Workspace, path: Path) -> list[str]:
         ("tea.md ", "tea.md"),
         ("my docs /tea.MD\t", "my docs/tea.MD"),
         ("tea.md\u3000", "tea.md"),
+        *(
+            (name, name)
+            for name in ("Notes: May.md", "12:30 call.md", "b:c/d.md", "Q: x.md", "Q:x.md", "A:.md", ":/x.md")
+        ),
+        *((name, name) for name in ("docs/C:/x.md", "q&a/Q: one.md", "1:/x.md", "a..b/x.md")),
     ],
 )
 def test_path_of_a_member_is_normal(workspace: Workspace, tmp_path: Path, written: str, name: str) -> None:
@@ -94,7 +99,17 @@ def test_of_two_members_of_one_name_none_is_lost_in_silence(
     assert workspace.library.ingest_paths([path], "notes", prune=True).failed == [], "equal members are one"
 
 
-def test_a_member_that_leads_out_is_refused_behind_a_dot_too(workspace: Workspace, tmp_path: Path) -> None:
-    for name in (b"./../a.md", b".. /a.md", b".\\/a.md", b"./C:/a.md"):
-        report = workspace.library.ingest_paths([raw_zip(tmp_path / "a.zip", [(name, TEA)]), tmp_path], "notes")
-        assert (report.added, len(report.failed)) == ([], 1)
+OUTSIDE = [
+    *("../a.md", "a/../../a.md", "..\\a.md", "./../a.md", ".. /a.md", "/etc/a.md", ".\\/a.md", "\\\\host\\share\\a.md"),
+    *("C:/Users/me/a.md", "C:\\a.md", "./C:/a.md", "z:/a.md", "."),
+]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_member_that_leads_out_is_refused_alone(workspace: Workspace, tmp_path: Path, name: str) -> None:
+    path = raw_zip(tmp_path / "a.zip", [(b"b.md", TEA), (name.encode(), TEA), (b"d/c.md", TEA)])
+    report = workspace.library.ingest_paths([tmp_path], "notes")
+    assert report.added == ["a.zip/b.md", "a.zip/d/c.md"]
+    [failure] = report.failed
+    check_message(failure.error, str(path), repr(name))
+    assert failure.source.endswith(name)

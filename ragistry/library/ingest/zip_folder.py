@@ -202,7 +202,7 @@ def is_member(path: str) -> bool:
 @lru_cache(maxsize=4)
 def _names(path: str, changed: tuple[int, int]) -> frozenset[str]:  # noqa: ARG001, part of the key
     with reader_errors(path), _Archive(path) as archive:
-        return frozenset(_names_inside(_checked(archive, path), path))
+        return frozenset(_names_inside(_checked(archive, path)))
 
 
 @dataclass(slots=True)
@@ -220,7 +220,8 @@ def members_of(path: str, name: str, *, all_text: bool = False) -> ZipListing:
     """List the members of a zip file that are read.
 
     A zip file in it is listed too, so that its refusal is reported. Of several members of one name, the last one is
-    listed, as every program unpacks them, and the others are failures, unless they are equal to it.
+    listed, as every program unpacks them, and the others are failures, unless they are equal to it. A member outside
+    the folder is a failure too.
 
     Args:
         path: Path of the zip file.
@@ -228,24 +229,31 @@ def members_of(path: str, name: str, *, all_text: bool = False) -> ZipListing:
         all_text: See `list_folder`.
 
     Raises:
-        SourceError: The zip file is damaged, exceeds a limit, or has a member outside its folder.
+        SourceError: The zip file is damaged, or exceeds a limit.
     """
     listing = ZipListing()
     with reader_errors(path), _Archive(path) as archive:
         infos = _checked(archive, path)
-        inside_of = _names_inside(infos, path)
+        inside_of = _names_inside(infos)
         if is_backup(inside_of):
             return ZipListing(is_backup=True)
         last: dict[str, tuple[str, ZipInfo]] = {}
         for inside, info in zip(inside_of, infos, strict=True):
-            if _is_hidden(inside):
+            if not inside:
+                problem = f"a file {info.filename!r}, which leads out of it and is not read; rename it in the zip file"
+                listing.failed.append(_failure(path, info.filename, problem))
+            if not inside or _is_hidden(inside):
                 continue
             suffix, (_, other) = suffix_of(inside), last.get(composed(inside), ("", info))
             if suffix in UNREAD_FORMATS and not is_readable(suffix):
                 listing.unread[suffix] += 1
             elif suffix == ZIP or is_document(inside) or _is_wanted(archive, info, inside, all_text=all_text):
                 if (info.CRC, info.file_size) != (other.CRC, other.file_size):
-                    listing.failed.append(_hidden_by(path, inside))
+                    problem = (
+                        f"two different files that are both unpacked as {inside!r}, and only the last one is read; "
+                        "rename one of them"
+                    )
+                    listing.failed.append(_failure(path, inside, problem))
                 last[composed(inside)] = inside, info
             else:
                 listing.left_out.append(f"{name}/{inside}")
@@ -276,12 +284,8 @@ def _sample_of(archive: ZipFile, info: ZipInfo, *, is_known: bool) -> bytes:
         return sample_of(stream, info.file_size, is_known=is_known)
 
 
-def _hidden_by(path: str, name: str) -> Failure:
-    error = SourceError(
-        f"{path!r} has two different files that are both unpacked as {name!r}, and only the last one is read; "
-        "rename one of them"
-    )
-    return Failure(f"{path}/{name}", error)
+def _failure(path: str, name: str, problem: str) -> Failure:
+    return Failure(f"{path}/{name}", SourceError(f"{path!r} has {problem}"))
 
 
 def _modified(info: ZipInfo) -> str:
@@ -306,8 +310,8 @@ def _checked(archive: ZipFile, path: str) -> list[ZipInfo]:
     return infos
 
 
-def _names_inside(infos: Sequence[ZipInfo], path: str) -> list[str]:
-    """Return the paths of the files in a zip file. Raises `ExtractionError` for a path that leads out of it."""
+def _names_inside(infos: Sequence[ZipInfo]) -> list[str]:
+    """Return the paths of the files in a zip file; empty for one that leads out of it."""
     raw = [info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & UTF_8]
     encoding = names_encoding([name for name in raw if not name.isascii()])
     names = []
@@ -318,12 +322,9 @@ def _names_inside(infos: Sequence[ZipInfo], path: str) -> list[str]:
         name = name.partition("\0")[0]
         # Windows removes blanks at the end of a name, and some programs begin each name with "./".
         parts = [part.rstrip() or part for part in name.replace("\\", "/").split("/") if part != "."]
-        if ".." in parts or not parts[0] or ":" in parts[0]:
-            raise ExtractionError(
-                f"{path!r} has a file {info.filename!r}, which leads out of it; unpack it into a folder "
-                "and ingest the folder"
-            )
-        names.append("/".join(filter(None, parts)))
+        first = "".join(parts[:1])
+        leads_out = ".." in parts or not first or (first[1:] == ":" and first[0].isalpha())
+        names.append("" if leads_out else "/".join(filter(None, parts)))
     return names
 
 
