@@ -11,6 +11,7 @@ import pytest
 from ragistry import RemoteWorkspace, Workspace
 from ragistry.errors import SourceNotFoundError
 from ragistry.evaluation import read_library
+from ragistry.testing.techniques import same_answer
 from tests.conftest import Corpus, everywhere
 
 NAMES = ["Zürich.txt", "한국어.txt", "Việt Nam.txt", "がぎ.txt"]
@@ -32,7 +33,7 @@ def test_conditions_and_commands_know_both_forms(workspace: Workspace | RemoteWo
         for form in forms(name):
             [found] = workspace.search("text", where={"source_file": form}).documents
             assert found.metadata["source_file"] in on_disk & {*forms(name)}
-            assert workspace.search("text", where={"source_file": {"$in": [form]}}).documents == [found]
+            assert same_answer(workspace.search("text", where={"source_file": {"$in": [form]}}).documents, [found])
             others = workspace.search("text", where={"source_file": {"$ne": form}}).documents
             assert len(others) == len(workspace.search("text", where={"source_file": {"$nin": [form]}}).documents) == 3
     composed, decomposed = forms(NAMES[1])

@@ -69,8 +69,9 @@ def test_a_text_is_computed_once_while_there_is_memory() -> None:
 
 def test_without_memory_everything_is_computed_again_and_scores_alike() -> None:
     reranker = MaxSimReranker(memory=0)
-    assert calls(reranker, QUERY, TEXTS) == calls(reranker, QUERY, TEXTS)
-    assert reranker.rerank(QUERY, TEXTS) == MaxSimReranker().rerank(QUERY, TEXTS)
+    first, *asked = calls(reranker, QUERY, TEXTS)
+    assert calls(reranker, QUERY, TEXTS) == (pytest.approx(first), *asked)
+    assert MaxSimReranker().rerank(QUERY, TEXTS) == pytest.approx(first)
 
 
 def test_memory_is_bounded_and_the_oldest_texts_go_first() -> None:
