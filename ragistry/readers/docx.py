@@ -38,6 +38,7 @@ from ragistry.readers.drawing import chart_markdown, chart_parts, diagram_markdo
 from ragistry.readers.formulas import M, office_formula
 from ragistry.readers.lost_words import WORD, lost_words, related_parts
 from ragistry.readers.office_package import picture_text
+from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.word_processing import (
     FORMULA_EDGE,
     ListLines,
@@ -45,7 +46,6 @@ from ragistry.readers.word_processing import (
     field_address,
     finish_text,
     format_number,
-    is_page_number,
     joined_address,
     link,
     raised,

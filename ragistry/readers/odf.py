@@ -16,12 +16,12 @@ from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, Un
 from ragistry.readers.formulas import mathml_formula
 from ragistry.readers.lost_words import OPEN_DOCUMENT, lost_words
 from ragistry.readers.office_package import Package, picture_text, properties
+from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.word_processing import (
     FORMULA_EDGE,
     ListLines,
     finish_text,
     format_number,
-    is_page_number,
     link,
     raised,
     table_markdown,

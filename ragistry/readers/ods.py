@@ -19,6 +19,7 @@ from ragistry.readers.office_package import (
     plain_markdown,
     properties,
 )
+from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.sheets import (
     MOST_CELLS,
     Cell,
@@ -29,7 +30,7 @@ from ragistry.readers.sheets import (
     prompt_blocks,
     sheet_blocks,
 )
-from ragistry.readers.word_processing import is_page_number, link
+from ragistry.readers.word_processing import link
 
 CONTENT = "content.xml"
 MOST_REPEATS = 1_000
@@ -210,7 +211,7 @@ def _margins(package: Package) -> dict[str, list[tuple[Kind, str]]]:
             lines = []
             for paragraph in part.iter("{*}p"):
                 line = _paragraph(paragraph, fields=False)
-                if not (is_page_number(line) and any(map(_is_field, paragraph.iter()))):
+                if not (is_page_number(_paragraph(paragraph)) and any(map(_is_field, paragraph.iter()))):
                     lines.append(line)
             if text := " ".join(" ".join(lines).split()):
                 texts.append((kind, text))

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from itertools import pairwise
 from math import pi
 from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import UnreadableFileError
+from ragistry.readers.page_numbers import COUNT
 from ragistry.readers.pdf_accents import with_composed_accents
 from ragistry.readers.pdf_columns import with_columns_in_order
 from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
@@ -26,10 +28,12 @@ class Spot(NamedTuple):
     Attributes:
         end: ``"top"``, ``"bottom"`` or ``"side"`` if that is in a margin, otherwise empty.
         height: Distance from the top of the page, as a share of its height.
+        parts: Texts of the line that wide gaps separate.
     """
 
     end: str
     height: float
+    parts: tuple[str, ...] = ()
 
 
 class PdfPage(NamedTuple):
@@ -203,8 +207,11 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, l
 
 _MARGIN = 0.12
 """Share of a page that its head, or its foot, may take."""
-_LINES_WITH_SPOTS = 5
+_LINES_WITH_SPOTS, _LONGEST_HEAD = 5, 300
+_APART, _BLANK = 0.1, 0.4
+"""Gap between a title and the number of its page, as a share of the page's width; after a number, of its height."""
 _LINE_END = re.compile("\r\n|\r|\ufffe")
+_WORD_IN_LINE = re.compile(r"\S+")
 
 
 def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> dict[int, Spot]:
@@ -221,6 +228,7 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
     ends = [*starts[1:], len(text)]
     filled = [line for line in range(len(starts)) if text[starts[line] : ends[line]].strip()]
     x, y = c_double(), c_double()
+    box_of = _boxes(textpage, numbers)
     spots = {}
     for line in dict.fromkeys(filled[:_LINES_WITH_SPOTS] + filled[-_LINES_WITH_SPOTS:]):
         start = starts[line]
@@ -238,8 +246,22 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
         if not end and not _MARGIN * width < across < (1 - _MARGIN) * width:
             turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + rotation // 90
             end = "side" if turns % 2 else ""
-        spots[line] = Spot(end, share)
+        words = list(_WORD_IN_LINE.finditer(text, start, min(ends[line], start + _LONGEST_HEAD))) if end else []
+        numbered = any(COUNT.fullmatch(word[0].casefold()) for word in (*words[:1], *words[-1:]))
+        spots[line] = Spot(end, share, _parts(words if numbered else [], box_of, _APART * width))
     return spots
+
+
+def _parts(words: Sequence[re.Match[str]], box_of: BoxOf, least: float) -> tuple[str, ...]:
+    """Return the words of a line, joined where the gap is less than that, or usual after a number at the start."""
+    parts = [word[0] for word in words[:1]]
+    for before, word in pairwise(words):
+        right, (left, _, bottom, top) = box_of(before.end() - 1)[1], box_of(word.start())
+        if left - right > (_BLANK * (top - bottom) if before is words[0] and before[0].isdecimal() else least):
+            parts.append(word[0])
+        else:
+            parts[-1] += f" {word[0]}"
+    return tuple(parts)
 
 
 def inspect_pages(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ragistry.readers.page_numbers import ALONE, AT_EDGE, COUNT, NAMED
 from ragistry.readers.pdf_engines import Spot
 from ragistry.readers.pdf_glyphs import BROKEN
 
@@ -16,11 +17,8 @@ _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 
 _SEPARATOR = re.compile(f"(\n|{BROKEN})")
-_NUMBER = re.compile(r"\d+")
-_ROMAN = re.compile(r"(?=[ivxlc])c{0,3}(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})", re.IGNORECASE)
-_ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _NUMERIC = re.compile(r"[^\w\s]*\d[\d.,:/%-]*[^\w\s]*")
-_LONGEST = 300  # characters of a running head
+_SHORTEST, _LONGEST = 4, 300  # characters of a running head that is not the number of its page
 _FEWEST_PAGES, _LEAST_SHARE = 3, 0.6
 _WIDEST_GAP = 2  # pages from one head to the next of the same text: heads of left and right pages alternate
 _LINES = 4  # at each end of a page where its lines have places
@@ -37,38 +35,50 @@ def clean(text: str) -> str:
 
 
 class _Line(NamedTuple):
-    """A line that may be a running head: where it is, the numbers in it, the distance to the body."""
+    """A line that may be a running head: where it is, on which side of it a page number is, if that is certain."""
 
     page: int
     order: int
-    numbers: tuple[int, ...]
-    is_above_row: bool
+    side: int = -1
+    is_certain: bool = True
+    is_above_row: bool = False
 
 
-def without_running_heads(pages: Sequence[str], spots: Sequence[Mapping[int, Spot]]) -> list[str]:
+def without_running_heads(
+    pages: Sequence[str], spots: Sequence[Mapping[int, Spot]], labels: Sequence[str] = ()
+) -> list[str]:
     """Remove each running head, foot and page number from all pages but the first that has it.
 
-    A line is one if it has the same text up to numbers at the same end of at least three pages in a row (left and right
-    pages may alternate) or of 60 % of all pages, where each number is constant or counts the pages. A line that is
-    repeated above the rows of a table stays, and so does what would leave a page empty.
+    A line is one if it has the same text at the same end of at least three pages in a row (left and right pages may
+    alternate) or of 60 % of all pages. The number of its page may differ: alone, after a word such as "page", apart
+    from the title, before it on left pages and after it on right ones, or before the titles of several chapters. Other
+    lines with numbers that count stay, for example "Exhibit 2". A line that is repeated above the rows of a table
+    stays, and so does what would leave a page empty.
 
     Args:
         pages: Cleaned texts of the pages.
         spots: For each page, the places of its first and last lines by line number, empty where they are unknown.
+        labels: For each page, its number as it is printed, empty where that is how it is counted; empty if all are.
     """
     if len(pages) < 2:
         return list(pages)
     split = [_SEPARATOR.split(page) for page in pages]
-    groups: defaultdict[tuple[str, str], list[_Line]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, str], list[_Line]] = defaultdict(list)
     for number, (parts, places) in enumerate(zip(split, spots, strict=True)):
-        for end, key, line in _candidates(number, parts[::2], places):
-            group = groups[end, key]
+        own = (labels[number] if labels else "").casefold() or str(number + 1)
+        for key, line in _candidates(number, own, parts[::2], places):
+            group = groups[key]
             if not group or group[-1].page != number:
                 group.append(line)
     removed: defaultdict[int, set[int]] = defaultdict(set)
     kept_feet: defaultdict[int, list[int]] = defaultdict(list)
-    for (end, _), group in groups.items():
-        for position, line in enumerate(_repeated(group, len(pages))):
+    chapters = Counter(
+        (end, own) for (end, _, own), group in groups.items() if len(group) >= _FEWEST_PAGES and not group[0].side
+    )
+    for (end, _, own), group in groups.items():
+        if chapters[end, own] < 2 and len({line.side for line in group}) < 2:
+            group = [line for line in group if line.is_certain]
+        for position, line in enumerate(_repeated(group, len(pages), bool(own))):
             if position:
                 removed[line.page].add(line.order)
             elif end in ("bottom", "last"):
@@ -99,36 +109,49 @@ def _with_foot_first(parts: list[str], feet: Sequence[int]) -> list[str]:
     return [piece for pair in zip(moved, [*separators, ""], strict=True) for piece in pair][:-1]
 
 
-def _candidates(page: int, lines: Sequence[str], spots: Mapping[int, Spot]) -> list[tuple[str, str, _Line]]:
+def _candidates(
+    page: int, own: str, lines: Sequence[str], spots: Mapping[int, Spot]
+) -> Iterator[tuple[tuple[str, str, str], _Line]]:
+    """Yield each line that may be a running head, under its end of the page, its text and the number of its page."""
     filled = [index for index, line in enumerate(lines) if line.strip()]
     ends = _LINES if spots else _LINES_BY_ORDER
-    found = []
     for order, index in enumerate(filled):
         if ends <= order < len(filled) - ends or len(lines[index]) > _LONGEST:
             continue
-        if spots:
-            end = spots[index].end if index in spots else ""
-        else:
+        spot = spots.get(index, Spot("", 0))
+        end = spot.end
+        if not spots:
             end = "first" if order < ends and order <= len(filled) - 1 - order else "last"
         if end:
-            key, numbers = _key(lines[index])
-            above_row = end != "last" and _is_above_row(filled[order : order + 3], lines, spots)
-            found.append((end, key, _Line(page, index, numbers, above_row)))
-    return found
+            text = " ".join(lines[index].casefold().split())
+            if len(text) >= _SHORTEST:
+                above_row = end != "last" and _is_above_row(filled[order : order + 3], lines, spots)
+                yield (end, text, ""), _Line(page, index, is_above_row=above_row)
+            for title, number, side, is_certain in _numbered(text, page, own, spot.parts):
+                yield (end, title, number), _Line(page, index, side, is_certain)
 
 
-def _key(line: str) -> tuple[str, tuple[int, ...]]:
-    """Return the text of a line without its numbers, and the numbers."""
-    text = " ".join(line.casefold().split())
-    if roman := _ROMAN.fullmatch(text.strip("-\u2013\u2014 ")):
-        return "#", (_from_roman(roman[0]),)
-    numbers = tuple(int(number[-9:]) for number in _NUMBER.findall(text))
-    return _NUMBER.sub("#", text), numbers
+def _numbered(text: str, page: int, own: str, parts: Sequence[str]) -> Iterator[tuple[str, str, int, bool]]:
+    """Yield readings of a line as the number of its page and a title: title, number, side, whether it is certain.
+
+    The number is given as its distance from the number of the page, so that it is the same for all pages.
+    """
+    alone = ALONE.fullmatch(text)
+    for found in (alone, NAMED.search(text)):
+        if found and (distance := _distance(found["number"], page, own)):
+            title = text[: found.start("number")] + "#" + text[found.end("number") :]
+            yield title, distance, -1, found is not alone or bool(alone["word"] or alone["unit"]) or distance[0] != "-"
+    for side, edge in enumerate(AT_EDGE):
+        if not alone and (found := edge.fullmatch(text)) and (distance := _distance(found["number"], page, own)):
+            is_apart = len(parts) > 1 and COUNT.fullmatch(parts[-side].casefold()) is not None
+            yield found["title"], distance, side, distance[0] != "-" and (is_apart or found["gap"] != " ")
 
 
-def _from_roman(text: str) -> int:
-    values = [_ROMAN_VALUES[letter] for letter in text]
-    return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
+def _distance(number: str | None, page: int, own: str) -> str:
+    """Return how far the number is from that of its page, which ``own`` may tell; empty if it is no number."""
+    if number == own:
+        return "own"
+    return str(page + 1 - int(number[-9:])) if number and number.isdecimal() else ""
 
 
 def _is_above_row(indices: Sequence[int], lines: Sequence[str], spots: Mapping[int, Spot]) -> bool:
@@ -147,46 +170,20 @@ def _is_row(line: str) -> bool:
     return numeric >= 2 and numeric * 3 >= len(words)
 
 
-def _repeated(group: Sequence[_Line], pages: int) -> list[_Line]:
-    """Return the lines of a group that are a running head."""
-    if len(group) < 2:
+def _repeated(group: Sequence[_Line], pages: int, counts: bool) -> list[_Line]:
+    """Return the lines of a group that are a running head; ``counts`` says that they have the numbers of pages."""
+    if sum(line.is_above_row for line in group) * 2 > len(group):
         return []
-    length = Counter(len(line.numbers) for line in group).most_common(1)[0][0]
-    group = [line for line in group if len(line.numbers) == length]
-    runs, counting = _consistent(group)
-    if not counting and sum(line.is_above_row for line in runs) * 2 > len(runs):
-        return []
-    if len(runs) >= _LEAST_SHARE * pages and (len(runs) >= _FEWEST_PAGES or (counting and len(runs) > 1)):
-        return runs
+    if len(group) >= _LEAST_SHARE * pages and len(group) >= (2 if counts else _FEWEST_PAGES):
+        return list(group)
     kept: list[_Line] = []
     run: list[_Line] = []
-    for line in runs:
+    for line in group:
         if run and line.page - run[-1].page > _WIDEST_GAP:
             kept += run if len(run) >= _FEWEST_PAGES else []
             run = []
         run.append(line)
     return kept + (run if len(run) >= _FEWEST_PAGES else [])
-
-
-def _consistent(group: Sequence[_Line]) -> tuple[list[_Line], bool]:
-    """Return the lines whose numbers are constant or count the pages, and whether any number counts them."""
-    length = len(group[0].numbers)
-    if not length:
-        return list(group), False
-    constant = [Counter(line.numbers[place] for line in group).most_common(1)[0] for place in range(length)]
-    offset = [Counter(line.numbers[place] - line.page for line in group).most_common(1)[0] for place in range(length)]
-    counts = [offset[place][1] > constant[place][1] for place in range(length)]
-    kept = []
-    for line in group:
-        agreeing = sum(
-            line.numbers[place] - line.page == offset[place][0]
-            if counts[place]
-            else line.numbers[place] == constant[place][0]
-            for place in range(length)
-        )
-        if agreeing == length:
-            kept.append(line)
-    return kept, any(counts)
 
 
 def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:

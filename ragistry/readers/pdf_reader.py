@@ -64,7 +64,8 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     second = next(name for name in ENGINES if name != engine)
     replaced, unchecked = _read_again(data, second, texts, request["seconds"] * SHARE_OF_TIME)
     spots = [{} if number in replaced else page.spots for number, page in enumerate(pages)]
-    texts = without_running_heads(restore(texts), spots)
+    labels = _labels(annotated, len(texts))
+    texts = without_running_heads(restore(texts), spots, labels)
     notes, lost = _notes(data, pages, request["seconds"] * SHARE_OF_TIME)
     lost["glyphs"] = sum(len(_WORD_WITH_MISSING.findall(text)) for text in texts)
     _check_characters(sum(map(len, texts)) + sum(len(text) for _, text in notes), request["characters"])
@@ -75,7 +76,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     return {
         "pages": texts,
         "notes": notes,
-        "labels": _labels(annotated, len(texts)),
+        "labels": labels,
         "unreadable": unreadable,
         "pictured": pictured,
         "unmapped": unmapped,

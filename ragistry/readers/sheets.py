@@ -26,7 +26,8 @@ from ragistry.readers.office_package import (
     markdown_table,
     plain_markdown,
 )
-from ragistry.readers.word_processing import is_page_number, joined_address, link
+from ragistry.readers.page_numbers import is_page_number
+from ragistry.readers.word_processing import joined_address, link
 
 MOST_CELLS = 4_000_000
 """Cells with a value in all sheets of a file."""
@@ -472,7 +473,7 @@ def _header_blocks(element: etree._Element, sheet: str, seen: set[str]) -> Itera
         sections = []
         for section in re.split("&[LCR]", code.replace("&&", "\0")):
             line = _HEADER_CODE.sub(" ", section)
-            if not ("&P" in section and is_page_number(line)):
+            if not ("&P" in section and is_page_number(_HEADER_CODE.sub(" ", re.sub("&[PN]", "1", section)))):
                 sections.append(line.replace("\0", "&"))
         text = " ".join(" ".join(sections).split())
         if text and text not in seen:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ragistry.readers.blocks import words_of
 from ragistry.readers.office_package import clean, markdown_table
 
 _TABS = re.compile(r" *\t[\t ]*")
@@ -139,18 +138,3 @@ _ROMAN = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL")),
     *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
-
-_PAGE_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "page pages p pg of slide slides folie seite seiten s von sur de do da di del du página pagina pág pagine "
-        "strona z str strana stránka страница стр из с sida av sivu side af oldal blad van sayfa σελίδα από "  # noqa: RUF001
-        "第 页 頁 共 ページ 페이지",
-    )
-)
-_PAGE_NUMBER = re.compile(r"\d+|[ivxlcdm]+|[a-z]")
-
-
-def is_page_number(text: str) -> bool:
-    """Return whether a line with a page field holds nothing but the number, such as ``Page 3 of 12``."""
-    return all(word in _PAGE_WORDS or _PAGE_NUMBER.fullmatch(word) for word in words_of(text))

@@ -424,6 +424,26 @@ def test_headers_stand_once_and_without_page_numbers() -> None:
     assert document.lost == {}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("- ", " -", ""),
+        ("Seite ", " von 12", ""),
+        ("A-", "", ""),
+        ("2024 - ", "", "2024 - 3"),
+        ("4711 / ", "", "4711 / 3"),
+        ("Civil ", "", "Civil 3"),
+        ("III - ", "", "III - 3"),
+        ("Exhibit ", "", "Exhibit 3"),
+    ],
+)
+def test_only_the_number_of_the_page_is_left_out_of_a_footer(before: str, after: str, expected: str) -> None:
+    number = '<w:fldSimple w:instr=" PAGE "><w:r><w:t>3</w:t></w:r></w:fldSimple>'
+    xml = part("ftr", paragraph(run(before) + number + run(after)))
+    document = read(word_file(paragraph(run("Page 3")), {"footer1.xml": ("footer", xml)}), ".docx")
+    assert [block.text for block in document.blocks] == [text for text in (expected, "Page 3") if text]
+
+
 def test_the_properties_are_known() -> None:
     document = Document()
     document.core_properties.title, document.core_properties.author = "Cedars", "Ann"

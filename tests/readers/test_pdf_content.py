@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -252,8 +253,8 @@ def test_the_document_decides_about_a_ligature() -> None:
     assert restore([f"q{MISSING}q"]) == [f"q{MISSING}q"]
 
 
-def heads(pages: list[str], spots: list[dict[int, Spot]] | None = None) -> list[str]:
-    return without_running_heads(pages, spots or [{} for _ in pages])
+def heads(pages: list[str], spots: list[dict[int, Spot]] | None = None, labels: Sequence[str] = ()) -> list[str]:
+    return without_running_heads(pages, spots or [{} for _ in pages], labels)
 
 
 def test_running_heads_and_feet_are_kept_once() -> None:
@@ -264,6 +265,98 @@ def test_running_heads_and_feet_are_kept_once() -> None:
 def test_kept_foot_does_not_interrupt_a_sentence() -> None:
     pages = [f"{word} one\n{word} two\npour {word} into the\nPage {n} of 4" for n, word in enumerate("abcd", 1)]
     assert heads(pages)[0] == "Page 1 of 4\na one\na two\npour a into the\n"
+
+
+ROMAN = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"]
+NUMBERED = """
+Exhibit {}|Invoice 2024-00{}|Receipt no. {}|Day {}|Room 10{}|2024-03-0{}|{} mars 2024|{} mars|0{}.03.2024|Step {}|§ {}
+Annual accounts 200{}|Chapter {}|Step {} of 12|Exhibit {}/12|199{}|471{}|00012{}|$ {}|{} %|#{}|No. {}|{}. Mahnung
+Exhibit {} Page {}|Exhibit {} Page 1|Exhibit {}, page 1 of 1|B-side {}|Model S {}|du {} mars 2024|Page 7.{}|{}.1|ACME-{}
+第{}章|附件 {}|Глава {}|Приложение {}|المادة {}|제{}장|{}  Day|Week {} of 2024|{} / 3 / 2024
+"""
+OF_PAGES = """
+Page {}|Page {} of 9|- {} -|— {} —|{}/9|{} of 9|{}|[{}]|Seite {} von 9|S. {}|p. {}|page {} sur 9|Página {} de 9
+Pagina {} di 9|Page no. {}|PAGE {}|Folie {}|Sida {} (9)|{}. oldal|Σελίδα {} από 9|Стр. {} из 9|第 {} 页 共 9 页
+第{}页/共9页|{}ページ|{} 페이지|صفحة {} من 9|Report 2024, page {} of 9|Report — Page {}|报告 第{}页
+Annex A, page {}|Report · {}
+"""
+
+
+def kinds(table: str) -> list[str]:
+    return table.strip().replace("\n", "|").split("|")
+
+
+def counted(line: str, pages: int, first: int = 1) -> list[str]:
+    """Pages of prose under a line whose number counts."""
+    return [f"{line.replace('{}', str(n + first))}\n{'a' * (n + 1)} b.\nc {'d' * (n + 1)}." for n in range(pages)]
+
+
+@pytest.mark.parametrize("line", kinds(NUMBERED))
+def test_line_with_a_number_that_counts_stays(line: str) -> None:
+    for pages, first in ((2, 1), (3, 1), (9, 1), (9, 4), (200, 1)):
+        numbers = [str(n) for n in range(first, first + pages)]
+        for labels in ([], numbers, ["", *numbers][:pages]):
+            assert heads(counted(line, pages, first), labels=labels) == counted(line, pages, first)
+
+
+@pytest.mark.parametrize("line", kinds(OF_PAGES))
+def test_number_of_the_page_is_left_out_after_the_first(line: str) -> None:
+    for pages in (2, 3, 9, 200):
+        whole = counted(line, pages)
+        assert heads(whole) == [whole[0], *(page.partition("\n")[2] for page in whole[1:])]
+
+
+@pytest.mark.parametrize(
+    ("lines", "labels", "left_out"),
+    [
+        (ROMAN, ROMAN, 11),
+        (ROMAN, [], 0),
+        ([f"Part {one}" for one in ROMAN], ROMAN, 0),
+        ([*ROMAN[:3], "1", "2", "3", "4"], [*ROMAN[:3], "1", "2", "3", "4"], 6),
+        (["Oak", "Elm", "1", "2", "3", "4"], [], 3),
+        ([f"A-{n}" for n in range(1, 6)], [f"A-{n}" for n in range(1, 6)], 4),
+        ([f"A-{n}" for n in range(1, 6)], [], 0),
+        ([f"Exhibit {n}" for n in range(1, 6)], [f"Exhibit {n}" for n in range(1, 6)], 0),
+        ([str(n) for n in range(711, 716)], [str(n) for n in range(711, 716)], 4),
+        ([str(n) for n in range(711, 716)], [], 0),
+        (["711 Oak", "Oak 712", "713 Oak", "Oak 714"], [], 3),
+        ([f"Page {n % 3 + 1} of 3" for n in range(9)], [], 6),
+        (["Page 1 of 1"] * 5, [], 4),
+        (["Oak left", "Oak right"] * 3, [], 4),
+        (["3"] * 5, [], 0),
+        (["05.03.2024"] * 5, [], 4),
+    ],
+)
+def test_printed_numbers_and_repeated_texts_are_left_out(lines: list[str], labels: list[str], left_out: int) -> None:
+    pages = [f"{line}\n{'a' * (n + 1)} b.\nc {'d' * (n + 1)}." for n, line in enumerate(lines)]
+    assert sum(page != found for page, found in zip(pages, heads(pages, labels=labels), strict=True)) == left_out
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_number"),
+    [
+        (((72, "{}"), (300, "Annual report")), True),
+        (((72, "{}  Annual report"),), True),
+        (((72, "Annual report 2024"), (530, "{}")), True),
+        (((72, "05.03.2024"), (280, "Oak Ltd"), (500, "{} / 4")), True),
+        (((72, "{} Annual report"),), False),
+        (((72, "Exhibit {}"),), False),
+        (((72, "Exhibit"), (140, "{}")), False),
+        (((72, "Exhibit {}"), (500, "Oak Ltd")), False),
+    ],
+)
+def test_number_apart_from_the_title_is_that_of_the_page(
+    tmp_path: Path, pieces: tuple[tuple[float, str], ...], is_number: bool
+) -> None:
+    objects = [CATALOG, b"<< /Type /Pages /Kids [6 0 R 8 0 R 10 0 R 12 0 R] /Count 4 >>", b"null", b"null", FONT]
+    for n in range(1, 5):
+        shown = [f"1 0 0 1 {x} 750 Tm ({text.replace('{}', str(n))}) Tj" for x, text in pieces]
+        body = f"1 0 0 1 72 600 Tm ({'oak ' * n}) Tj"
+        drawing = stream(f"BT /F1 12 Tf {' '.join(shown)} {body} ET".encode())
+        objects += [page().replace(b"4 0 R", b"%d 0 R" % (len(objects) + 2)), drawing]
+    found = read(tmp_path, raw_pdf(*objects))
+    lines = [" ".join(" ".join(text.replace("{}", str(n)) for _, text in pieces).split()) for n in range(1, 5)]
+    assert [line in found.text for line in lines] == [True, *[not is_number] * 3]
 
 
 @pytest.mark.parametrize(

@@ -412,6 +412,7 @@ def test_pages_of_opendocument_have_headers_and_footers(master: str, margins: li
         ("&LOak Ltd&CPage &P of &N", "Oak Ltd"),
         ("&P Confidential", "Confidential"),
         ("&CSeite &P", ""),
+        ("&C2024 / &P", "2024 /"),
         ('&L&"Arial,Bold"&12Oak && Elm&R&D', "Oak & Elm"),
     ],
 )
