@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
+from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_text, progress_bar
@@ -24,9 +25,18 @@ IR_DATASETS = "ir_datasets:"
 STDOUT = Path("-")
 WIDE = 140
 """Width of tables in a file or a pipe."""
+READ = {
+    "--plan": ("plan", "reports", "workspace"),
+    "--gate": ("gate", "reports", "min_effect", "markdown", "workspace"),
+    "two reports": ("reports", "workspace"),
+}
+"""Parameters that are read, by what is done instead of a comparison."""
+INDEXES = ("chunk_size", "max_minutes", "salt", "cache", "record", "replay")
+"""Parameters of indexes and models, which the rankings of other programs do not use."""
 
 
 def compare(
+    context: typer.Context,
     reports: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -149,24 +159,33 @@ def compare(
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
     from ragistry.evaluation.outputs import check_outputs
-    from ragistry.evaluation.systems.variants import parse_grid
+    from ragistry.evaluation.systems.variants import CHUNK_SIZE, parse_grid
     from ragistry.workspace import open_workspace
 
-    if plan:
-        _print_plan(reports or [])
+    if mode := "--plan" if plan else "--gate" if gate else "two reports" if reports else "":
+        refuse_all_but(context, mode, *READ[mode])
+        if plan:
+            _print_plan(reports or [])
+        else:
+            _compare_reports(reports or [], gated=gate, least=min_effect, markdown=markdown)
         return
-    if reports or gate:
-        given = [dataset, queries, technique, run, grid, embed_model]
-        _compare_reports(reports or [], given, gated=gate, least=min_effect, markdown=markdown)
-        return
+    refuse_without(context, "gate", "min_effect")
+    refuse_together(context, "queries", "split")
+    refuse_together(context, "cache", "record", "replay")
+    if run and not technique:
+        refuse_together(context, "run", *INDEXES)
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
     outputs = {"json": json_file, "html": html, "markdown": markdown}
     printed = [kind for kind, path in outputs.items() if path == STDOUT]
     if len(printed) > 1:
         raise typer.BadParameter(f"{' and '.join(f'--{kind} -' for kind in printed)} cannot be combined")
+    if details and printed:
+        raise FlagsError(f"--details cannot be combined with --{printed[0]} -, which has everything")
     files = {kind: path for kind, path in outputs.items() if path is not None and path != STDOUT}
     check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
+    varied = parse_grid(grid or [])
+    as_it_is = queries is not None and not embed_model and CHUNK_SIZE not in varied
     with (
         opened_engine(engine, ray_address) as workers,
         open_workspace(workspace) as opened,
@@ -179,8 +198,8 @@ def compare(
             baseline,
             margin=margin,
             workspace=opened,
-            grid=parse_grid(grid or []),
-            chunk_size=chunk_size or (None if queries is None or embed_model else "library"),
+            grid=varied,
+            chunk_size=chunk_size or ("library" if as_it_is else None),
             embed_models=embed_model or (),
             max_minutes=max_minutes,
             depth=depth,
@@ -220,15 +239,13 @@ def _write(comparison: Comparison, files: Mapping[str, Path], printed: Sequence[
         error_line(line, label="failed")
 
 
-def _compare_reports(
-    reports: list[Path], others: list[Any], *, gated: bool, least: float, markdown: Path | None
-) -> None:
+def _compare_reports(reports: list[Path], *, gated: bool, least: float, markdown: Path | None) -> None:
     """Print how the techniques of the second report differ from those of the first one, and end as a gate does."""
     from ragistry.evaluation import Comparison, changed
     from ragistry.evaluation.changes import NOT_DECIDED, Gate
     from ragistry.evaluation.changes import gate as decide
 
-    if len(reports) != 2 or any(others):
+    if len(reports) != 2:
         raise typer.BadParameter("two reports are compared by: ragistry compare A.json B.json, without a test set")
     if not gated:
         for line in changed(*map(Comparison.from_json, reports)).lines():

@@ -27,6 +27,20 @@ def refuse_without(context: typer.Context, one: str, *others: str) -> None:
             raise FlagsError(f"{useless} does nothing without {missing}; add it, or remove {useless}")
 
 
+def refuse_all_but(context: typer.Context, mode: str, *read: str) -> None:
+    """Raise `FlagsError` if an option is given that a mode does not read.
+
+    Args:
+        context: The command and what was given.
+        mode: The mode as the user selects it, such as ``--plan``.
+        read: Names of the parameters that it reads.
+    """
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name not in (*read, "debug") and _is_given(context, name):
+            raise FlagsError(f"{_option(context, name)} cannot be combined with {mode}")
+
+
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -16,7 +16,7 @@ import typer
 from ragistry.cli.collections import print_collections
 from ragistry.cli.confirm import YesOption, ask_yes_no, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
-from ragistry.cli.flags import FlagsError, refuse_together, refuse_without
+from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_option, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
@@ -124,11 +124,11 @@ def ingest(
 
     if bool(paths) + listing + (delete is not None) != 1:
         raise FlagsError("give exactly one of paths, --list and --delete FILE")
-    for action in ("listing", "delete"):
-        refuse_together(
-            context, action, "create", "prune", "follow_links", "all_text", "replace", "engine", "ray_address", "name",
-            "allow_private", "watch", "meta",
-        )  # fmt: skip
+    common = ("collection", "as_json", "workspace")
+    if listing:
+        refuse_all_but(context, "--list", "listing", *common)
+    if delete is not None:
+        refuse_all_but(context, "--delete", "delete", "yes", *common)
     refuse_together(context, "watch", "as_json")
     if not prune:
         refuse_without(context, "delete", "yes")
@@ -137,6 +137,8 @@ def ingest(
         if paths:
             sources: list[Any] = list(paths)  # URLs and `-` among them
             _check_folders(sources, prune=prune, follow_links=follow_links, all_text=all_text, watch=watch)
+            if allow_private and not any(map(is_url, paths)):
+                raise FlagsError("--allow-private does nothing without the address of a page; add one, or remove it")
             given = _with_input(sources, name, opened)
             changes = changes_in(paths) if watch else iter([set[str]()])
             next(changes)  # changes are recorded from here on, also while the first files are read

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import Kind, print_table
@@ -29,6 +30,7 @@ def models(
     your documents: `ragistry compare` measures there.
     """
     if context.invoked_subcommand is not None:
+        refuse_all_but(context, context.invoked_subcommand)
         return
     from ragistry.models.known import SOURCE
 

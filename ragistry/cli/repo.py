@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.confirm import YesOption, confirm
+from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, ResultOption, TechniqueOption, TopKOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
@@ -125,6 +126,7 @@ def _size(repositories: Repositories, name: str) -> str:
 
 @app.command()
 def search(
+    context: typer.Context,
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="The query.")],
     technique: TechniqueOption = None,
@@ -139,6 +141,7 @@ def search(
     from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
     from ragistry.presentation.plain import as_mapping
 
+    refuse_together(context, "as_json", "number")
     with _opened(workspace) as (opened, repositories):
         over = partial(opened.technique_over, name=technique)
         chosen = RepositoryTechnique(repositories.collection(name), over)

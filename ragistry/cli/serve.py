@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, error_line, print_json
@@ -58,6 +59,7 @@ def serve(
     While it runs, only this server can write to the workspace; other processes may read.
     """
     if context.invoked_subcommand is not None:
+        refuse_all_but(context, context.invoked_subcommand)
         return
     server = load_door("server")
     from ragistry.server.access import Tokens

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json
@@ -45,6 +46,7 @@ def testset(context: typer.Context) -> None:
 
 @app.command()
 def make(
+    context: typer.Context,
     out: Annotated[
         Path,
         typer.Argument(
@@ -84,11 +86,16 @@ def make(
     from ragistry.evaluation.data.files import write_beir
     from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 
-    _check_target(out)
     if source == Path(FROM_PEOPLE):
-        _propose_asked(out, workspace, limit, with_limited=limited_tokens)
+        refuse_all_but(context, "--from asked", "out", "source", "limit", "limited_tokens", "as_json", "workspace")
+        _check_target(out)
+        _propose_asked(out, workspace, limit, with_limited=limited_tokens, as_json=as_json)
         return
+    refuse_together(context, "source", "collection")
+    if limited_tokens:
+        raise FlagsError("--limited-tokens does nothing without --from asked; add it, or remove --limited-tokens")
     kinds = _kinds(kind, model)
+    _check_target(out)
     sources = _sources(source, collection, workspace)
     left_out: Counter[str] = Counter()
     candidates: list[Candidate] = list(known_items(sources, kinds, per_document=per_document, seed=seed))
@@ -168,7 +175,7 @@ def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
     return QuestionLog(workspace / data_dir / FILE)
 
 
-def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool) -> None:
+def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool, as_json: bool) -> None:
     """Write the questions that were asked, newest first, with the sources of a search as candidates."""
     import json
 
@@ -191,6 +198,9 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool
     path = out / "queries.jsonl"
     path.touch(0o600)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    if as_json:
+        print_json({"file": str(path), "questions": len(rows)})
+        return
     console().print(f"{path}: {numbered(len(rows), '[question|questions]')}; move the right candidates to sources")
 
 
@@ -205,6 +215,8 @@ def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
         raise typer.BadParameter(f"unknown kind {unknown[0]!r}; the kinds are {', '.join(known)}")
     if "question" in wanted and not model:
         raise typer.BadParameter("questions need a model of Ollama; add --model NAME")
+    if model and "question" not in wanted:
+        raise FlagsError("--model does nothing without --kind question; add it, or remove --model")
     return [name for name in known if name in wanted]
 
 

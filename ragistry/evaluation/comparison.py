@@ -32,7 +32,15 @@ from ragistry.evaluation.systems.build import Contenders, build_systems, embeddi
 from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.index import UnfinishedIndexError
 from ragistry.evaluation.systems.systems import System, unbuilt, versions
-from ragistry.evaluation.systems.variants import EMBED_MODEL, Chunking, Grid, Variant, parse_chunking, variants
+from ragistry.evaluation.systems.variants import (
+    CHUNK_SIZE,
+    EMBED_MODEL,
+    Chunking,
+    Grid,
+    Variant,
+    parse_chunking,
+    variants,
+)
 from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.wording import did_you_mean
@@ -137,6 +145,10 @@ def compare(
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
     asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
     columns = variants(list(objects), chunking, grid or {})
+    if chunk_size is not None and CHUNK_SIZE in (grid or {}):
+        raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
+    if deadline is not None and all(one.chunking.library for one in columns):
+        raise EvaluationError("max_minutes cannot be combined with chunk size 'library', which builds no index")
     contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt, deadline)
     with ExitStack() as stack:
         if embed_models:

@@ -137,7 +137,7 @@ def _undecided(comparison: Comparison, pairs: Sequence[Pair], candidate: bool) -
     wanted = comparison.margin
     needed = questions_for(pair, wanted, len(pairs))
     if needed <= pair.queries:  # The margin would have been shown; what was measured is smaller.
-        wanted = abs(pair.difference)
+        wanted = max(abs(pair.difference), 0.001)
         needed = max(questions_for(pair, wanted, len(pairs)), pair.queries + 1)
     documents = comparison.provenance["dataset"]["documents"]
     groups = ceil(needed * pair.clusters / pair.queries)

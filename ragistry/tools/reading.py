@@ -278,6 +278,8 @@ class _Position:
 
 def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     """Find lines. Raises `CallError`."""
+    if sum(map(bool, (request.context, request.count, request.sources_only))) > 1:
+        raise CallError("give one of context, count and sources_only")
     end = thread_time() + SECONDS
     test = _test_of(request)
     condition = _condition(reach, request.where)

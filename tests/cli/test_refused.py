@@ -24,7 +24,16 @@ USED_WRONGLY = [  # exit code 2
     "search tea --json --full", "search tea --trace --json",
     "techniques new newest", "mcp --port 8765", "mcp --name x", "mcp --http -p -1", "ui --port 99999",
     "ui --name https://library.example.org", "ui --name 'a b'", "ui --name me@host", "compare",
-    "compare --dataset topics --json - --html -", "compare --dataset topics --tune-on 1.5", "route", "route tea --fit",
+    "compare --dataset topics --json - --html -", "compare --dataset topics --json - --details",
+    "compare --dataset topics --min-effect 0.1", "compare --queries q.jsonl --split dev",
+    "compare --dataset topics --cache c --record r", "compare --dataset topics --cache c --replay r",
+    "compare --dataset topics --run a=b --salt x", "compare a.json b.json --dataset topics",
+    "compare a.json --plan --html x.html", "compare a.json b.json --gate --json x.json",
+    "repo search a b --json --result 1",
+    "serve --port 9000 token me", "models --json check topics", "ingest tea.txt -c notes --allow-private",
+    "testset make set --from asked --kind title", "testset make set --from . --collection notes",
+    "testset make set --limited-tokens", "testset make set --kind title --model m",
+    "compare --dataset topics --tune-on 1.5", "route", "route tea --fit",
     "testset make", "testset check", "testset make set --kind titel", "testset make set --kind question",
 ]  # fmt: skip
 CANNOT_BE_DONE = [  # exit code 1
@@ -37,6 +46,8 @@ CANNOT_BE_DONE = [  # exit code 1
     "sources delete tea.txt -c notes", "sources delete te.txt -c notes", "compare --dataset nowhere -t bm25",
     "compare --dataset topics -t bm52", "compare --dataset topics -t bm25 --grid bm25.k",
     "compare --dataset topics -t bm25 -m ndcg", "compare --dataset topics -t bm25 --baseline naive",
+    "compare --dataset topics -t bm25 --grid chunk_size=100,200 --chunk-size 300",
+    "compare --queries q.jsonl -t bm25 --max-minutes 1", "grep tea --count --context 1", "grep tea --count -l",
     "compare --dataset topics -t bm25 --replay none.jsonl", "compare --dataset topics -t bm25 --html topics",
     "route tea -t naive", "route tea -t nave", "route --evaluate none.jsonl", "route ' '", "route --fit",
     "testset make topics", "testset make set --collection econ", "testset make set --from nowhere",
@@ -57,6 +68,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "empty").mkdir()
     (root / "tea.txt").write_text(TEA, encoding="utf-8")
     write_beir(topics(), root / "topics")
+    (root / "q.jsonl").write_text('{"text": "tea", "sources": ["tea.txt"]}', encoding="utf-8")
     with open_workspace(root) as workspace:
         workspace.library.create_collection("notes", "Notes about tea")
         workspace.library.create_collection("econ")
