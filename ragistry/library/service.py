@@ -38,6 +38,8 @@ from ragistry.techniques.folding import (
     COPY_PLACES,
     fold_identical,
     folded,
+    for_model,
+    identity,
     place_name,
     plain_text,
     retrieve_filled,
@@ -200,9 +202,14 @@ class DocumentService(IngestMethods, SearchMethods):
                     lambda number: renamed(technique.retrieve(request.query, top_k=number, where=condition)),
                     fold_identical,
                     top_k,
+                    once=technique.asks_model,
                 )
 
-            documents = self._with_recorded_embedder(chosen, request, retrieved)
+            token = for_model.set(False)
+            try:
+                documents = self._with_recorded_embedder(chosen, request, retrieved)
+            finally:
+                for_model.reset(token)
             if any(COPIES in document.metadata for document in documents):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
@@ -261,11 +268,10 @@ class DocumentService(IngestMethods, SearchMethods):
         """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""
         if COPIES not in document.metadata or "text" not in self.store.abilities:
             return document
-        text = plain_text(document)
-        found = self.store.search_text(text, TOP_K_LIMIT, where=condition, every=True)
-        known = {place_name(document), *document.metadata[COPY_PLACES]}
+        found = self.store.search_text(plain_text(document), TOP_K_LIMIT, where=condition, every=True)
+        known, own = {place_name(document), *document.metadata[COPY_PLACES]}, identity(document)
         others = [
-            one for one in names.with_current_names(found) if plain_text(one) == text and place_name(one) not in known
+            one for one in names.with_current_names(found) if identity(one) == own and place_name(one) not in known
         ]
         return folded(document, others)
 

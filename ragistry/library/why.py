@@ -15,7 +15,7 @@ from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
-from ragistry.techniques.folding import place_name, plain_text
+from ragistry.techniques.folding import identity, place_name
 from ragistry.techniques.follow_up import following
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.text.phrases import count_held, parse_query
@@ -117,7 +117,7 @@ class _Search:
         start = perf_counter()
         result = self.library.run_search(self.request)
         top_k = self.request.top_k or len(result.documents)
-        calls = sum(stage.model_calls for stage in result.trace) if self._asks_model() else 0
+        calls = sum(stage.model_calls for stage in result.trace) if self.chosen.asks_model else 0
         cost = f"{numbered(calls, 'model call[|s]')}, {perf_counter() - start:.1f} s" if calls else ""
         plain = Explanation(
             self.request.query, self.chosen.name, self.expected, top_k, "not ingested", "", cost=cost,
@@ -200,7 +200,7 @@ class _Search:
         yield from self._phrases(inside)
         yield from self._route(result, own)
         for rank, document in enumerate(result.documents, 1):
-            if any(plain_text(one) == plain_text(document) for one in inside):
+            if any(identity(one) == identity(document) for one in inside):
                 yield _Lost(
                     "folded",
                     f"folded: result {rank}, {place_name(document)}, has the identical text",
@@ -254,7 +254,9 @@ class _Search:
         first = ranks[0]
         if first.rank is None:
             asked = (
-                f"not among {first.results} results" if not self._asks_model() else f"not in the first {plain.top_k}"
+                f"not among {first.results} results"
+                if not self.chosen.asks_model
+                else f"not in the first {plain.top_k}"
             )
             message = f"ranked too low: {asked} of {plain.technique}"
         else:
@@ -274,7 +276,7 @@ class _Search:
     def _ranks(self, chunks: Sequence[Document]) -> Iterator[StageRank]:
         """Yield the rank in the technique, and in each technique below it that asks no model."""
         condition = self._condition()
-        if self._asks_model():
+        if self.chosen.asks_model:
             yield StageRank(self.chosen.name, None, None, 0)
         for technique in self._techniques():
             found = technique.retrieve(self.request.query, top_k=TOP_K_LIMIT, where=condition)
@@ -292,7 +294,7 @@ class _Search:
 
     def _techniques(self) -> Iterator[RegisteredTechnique]:
         registry = self.library.registry
-        if not self._asks_model():
+        if not self.chosen.asks_model:
             yield self.chosen
         passed, below = {self.chosen.name}, [*self._bases(self.chosen.name)]
         while below:
@@ -306,20 +308,6 @@ class _Search:
     def _bases(self, name: str) -> list[str]:
         registry = self.library.registry
         return registry.builds_on(name) if name in registry.names() else []
-
-    def _asks_model(self) -> bool:
-        """Whether the technique, or one below it, asks a language model or a reranker."""
-        registry = self.library.registry
-        passed: set[str] = set()
-        below = [self.chosen.name] if self.chosen.name in registry.names() else []
-        while below:
-            name = below.pop()
-            if name not in passed:
-                passed.add(name)
-                if _wants_model(registry.technique_class(name)):
-                    return True
-                below += registry.builds_on(name)
-        return False
 
     def _not_ingested(self) -> str:
         known = [info.source_file for info in self.library.sources()]

@@ -37,6 +37,7 @@ class PipelineTechnique:
     """
 
     Config = PipelineConfig
+    asks_model = True  # a node may
 
     def __init__(self, config: Configuration, *, registry: Techniques, name: str = "pipeline") -> None:
         settings = parse_config(self.Config, config, type(self).__name__)

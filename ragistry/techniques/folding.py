@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 
 from ragistry.types import TOP_K_LIMIT, Document
+from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
 
 COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of passages that are folded under it, and their places."""
 FIRST_WORDS, LAST_CHARACTERS = 3, 12
 """What is compared before whole texts are: the first words, and the last characters of the last word."""
+for_model: ContextVar[bool | None] = ContextVar("ragistry_for_model", default=None)
+"""Whether a technique that asks a model is retrieving; None outside of a search of a library: nothing is folded."""
 
 
 def retrieve_filled(
@@ -19,6 +23,8 @@ def retrieve_filled(
     reduce: Callable[[list[Document]], list[Document]],
     top_k: int | None,
     first: int | None = None,
+    *,
+    once: bool = False,
 ) -> list[Document]:
     """Retrieve documents, reduce them, and retrieve more until ``top_k`` are left.
 
@@ -27,26 +33,52 @@ def retrieve_filled(
         reduce: Removes some of the documents.
         top_k: Number of documents to return; None for the number that ``retrieve`` returns by default.
         first: Number of documents to retrieve at first; by default ``top_k``.
+        once: Retrieve no more, because each retrieval asks a model.
     """
     asked = top_k if first is None else first
     while True:
         found = retrieve(asked)
         left = reduce(found)
         top_k = len(found) if top_k is None else top_k
-        if len(left) >= top_k or asked == TOP_K_LIMIT or (asked is not None and len(found) < asked):
+        if once or len(left) >= top_k or asked == TOP_K_LIMIT or (asked is not None and len(found) < asked):
             return left[:top_k]
         asked = min(TOP_K_LIMIT, 4 * max(top_k, asked or 0))
 
 
+def retrieve_folded(
+    retrieve: Callable[[int | None], list[Document]],
+    top_k: int | None,
+    *,
+    asks_model: bool = False,
+    once: bool = False,
+) -> list[Document]:
+    """Retrieve documents; fold identical ones if a technique that asks a model wants them in a search of a library.
+
+    Args:
+        retrieve: See `retrieve_filled`.
+        top_k: See `retrieve_filled`.
+        asks_model: What ``retrieve`` retrieves itself is for a model.
+        once: See `retrieve_filled`.
+    """
+    folds = for_model.get()
+    if folds is None:
+        return retrieve(top_k)
+    token = for_model.set(asks_model)
+    try:
+        return retrieve_filled(retrieve, fold_identical, top_k, once=once) if folds else retrieve(top_k)
+    finally:
+        for_model.reset(token)
+
+
 def fold_identical(documents: list[Document]) -> list[Document]:
-    """Fold documents whose texts are identical after white space under the best of them."""
+    """Fold documents that are identical (see `identity`) under the best of them."""
     ends = [_ends(document.content) for document in documents]
     counts = Counter(ends)
     if len(counts) == len(documents):
         return documents
     groups: dict[Hashable, list[Document]] = {}
     for document, own in zip(documents, ends, strict=True):
-        groups.setdefault(own if counts[own] == 1 else plain_text(document), []).append(document)
+        groups.setdefault(own if counts[own] == 1 else identity(document), []).append(document)
     return [folded(best, others) for best, *others in groups.values()]
 
 
@@ -55,20 +87,38 @@ def _ends(text: str) -> tuple[str, ...]:
     return (*text.split(None, FIRST_WORDS)[:FIRST_WORDS], *text.rstrip()[-LAST_CHARACTERS:].split()[-1:])
 
 
+def identity(document: Document) -> tuple[str, str]:
+    """Return what identical documents share: their text after white space, and their own metadata with the title.
+
+    The time of a file is not compared: a copy has another one. One that an argument or `set_metadata` has set is.
+    """
+    own = custom_metadata(document.metadata)
+    if "modified" not in (document.metadata.get(SET_KEYS) or ()):
+        own.pop("modified", None)
+    return plain_text(document), repr(sorted(own.items()))
+
+
 def plain_text(document: Document) -> str:
     """Return the text of a document with single blanks as white space."""
     return " ".join(document.content.split())
 
 
 def folded(document: Document, others: Sequence[Document]) -> Document:
-    """Add the number and the places of other documents, and of those folded under them, to a document's metadata."""
+    """Add the number and the places of other documents, and of those folded under them, to a document's metadata.
+
+    Documents that were folded before, in the rankings of several queries, may have the same ones below them.
+    """
     if not others:
         return document
     number, places = _folded_before(document)
+    known = {place_name(document), *places} if any(COPIES in one.metadata for one in (document, *others)) else set()
     for other in others:
         number_below, places_below = _folded_before(other)
-        number += 1 + number_below
-        places += [place_name(other), *places_below]
+        names = [place_name(other), *places_below]
+        shared = known.intersection(names)
+        number += 1 + number_below - len(shared)
+        places += [name for name in names if name not in shared]
+        known.update(names if known else ())
     return replace(document, metadata={**document.metadata, COPIES: number, COPY_PLACES: list(dict.fromkeys(places))})
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
+from ragistry.techniques.folding import retrieve_folded
 from ragistry.techniques.prompting import (
     HasWords,
     PromptedConfig,
@@ -80,7 +81,7 @@ class HyDETechnique(PromptedTechnique):
                 vector = np.mean(np.vstack([vectors, vector]), axis=0, dtype=np.float32)
                 vector /= max(float(np.linalg.norm(vector)), 1e-12)
         with stage("search") as this:
-            documents = self.store.search(vector, top_k, where=where)
+            documents = retrieve_folded(lambda number: self.store.search(vector, number or top_k, where=where), top_k)
             this.documents_out = len(documents)
         return documents
 

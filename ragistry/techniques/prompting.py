@@ -63,6 +63,7 @@ class PromptedTechnique(ABC):
     """
 
     Config: type[PromptedConfig]
+    asks_model = True
 
     def __init__(
         self, config: Configuration, *, base: Technique, generator: Generator, store: DocumentStore | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
@@ -12,9 +12,10 @@ from traceback import walk_tb
 from typing import Any
 
 from ragistry.errors import ConfigError, RagistryError, TechniqueError
-from ragistry.protocols import Technique
+from ragistry.protocols import Generator, Reranker, Technique
 from ragistry.techniques.built_in import is_built_in, least_scores
 from ragistry.techniques.classes import retrieve_complaints
+from ragistry.techniques.folding import retrieve_folded
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.text.phrases import parse_query
 from ragistry.trace import stage
@@ -46,6 +47,8 @@ class RegisteredTechnique:
     The results of a base whose code is not part of this package are checked all the same: the technique above may
     send them to a language model.
 
+    In a search of a library, a technique that asks a model gets no identical passages from the techniques below it.
+
     Args:
         name: Name of the technique, of its stage and in its errors.
         technique: The technique.
@@ -60,13 +63,17 @@ class RegisteredTechnique:
             ``stable_order`` of the class says, else true for a technique of this package, if it builds only on such
             ones. Never with ``min_score``, because more candidates can meet it.
         can_rank: It is one of this package that ranks without reading texts, over a store that can.
+        asks_model: It asks a generator or a reranker, or a technique that it builds on does: what the attribute
+            ``asks_model`` of the class says, else true for a technique that has one of them as an attribute.
     """
 
     __slots__ = (
         "_checks_arguments",
         "_checks_results",
+        "_has_model",
         "_least",
         "_phrases",
+        "asks_model",
         "can_rank",
         "entry",
         "name",
@@ -84,7 +91,7 @@ class RegisteredTechnique:
         is_base: bool = False,
         phrases: PhraseSearch | None = None,
         entry: str | Mapping[str, Any] | None = None,
-        over: Iterable[RegisteredTechnique] = (),
+        over: Sequence[RegisteredTechnique] = (),
     ) -> None:
         self.name = name
         self.entry = entry
@@ -95,6 +102,10 @@ class RegisteredTechnique:
         built_in = is_built_in(technique)
         own: bool = getattr(technique, "stable_order", built_in)
         self.stable_order: bool = own and all(base.stable_order for base in over) and not self._least
+        parts = [*over, *getattr(technique, "__dict__", {}).values()]
+        has_model = any(isinstance(part, Generator | Reranker) for part in parts)
+        self._has_model: bool = getattr(technique, "asks_model", has_model)
+        self.asks_model: bool = self._has_model or any(getattr(part, "asks_model", False) for part in parts)
         self.can_rank: bool = built_in and not self._least and getattr(technique, "can_rank", False)
         self._checks_arguments = not is_base and not built_in  # techniques of this package check them
         self._checks_results = not (is_base and built_in)
@@ -111,6 +122,11 @@ class RegisteredTechnique:
         return RegisteredTechnique(self.name, technique, sets_top_k=self.sets_top_k, phrases=self._phrases, over=[self])
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        return retrieve_folded(
+            lambda number: self._run(query, number, where), top_k, asks_model=self._has_model, once=self.asks_model
+        )
+
+    def _run(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
         if self._checks_arguments:
             check_query(query)
             if top_k is not None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
+from ragistry.protocols import Generator, Technique
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import Document, Where
@@ -101,3 +105,97 @@ def test_answer_says_that_the_technique_folded_passages(tmp_path: Path) -> None:
             [reason] = own.library.answer(question, technique="distinct").degraded
             assert remote.library.answer(question, technique="distinct").degraded == (reason,)
             assert own.library.answer(question, technique="hybrid").degraded == ()
+
+
+@everywhere
+@pytest.mark.parametrize("own", [{"weight": 9.7}, {"date": "2024-05-01"}, {"tags": ["b", "a"]}, {"title": "Rule"}, {}])
+def test_texts_with_other_metadata_are_results_of_their_own(workspace: Either, own: dict[str, Any]) -> None:
+    first = {"weight": 10.0, "date": "2023-05-01", "tags": ["a", "b"], "title": "Rules"}
+    for name, metadata in (("a", first), ("b", first | own), ("c", first)):
+        workspace.library.ingest_text(RULE, name, "notes", metadata=metadata)
+    found = workspace.search("music", where={"weight": {"$gte": 9.5}}).documents
+    assert sorted(one.metadata.get("copies", 0) for one in found) == ([0, 1] if own else [2])
+
+
+def test_copies_of_a_file_are_folded_whatever_their_times(workspace: Workspace, tmp_path: Path) -> None:
+    for number in range(3):
+        path = tmp_path / "files" / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(RULE, "utf-8")
+        os.utime(path, (number * 10**8,) * 2)
+    workspace.library.ingest_folder(tmp_path / "files", "notes")
+    [found] = workspace.search("music").documents
+    assert found.metadata["copies"] == 2
+
+
+class Grader:
+    """A technique from elsewhere that keeps its generator where nobody looks for one."""
+
+    def __init__(self, config: object, *, base: Technique, generator: Generator) -> None:
+        self.base, self.llm = base, generator
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        found = self.base.retrieve(query, top_k=20, where=where)
+        self.llm.generate("\n".join(f"[{number}] {one.content}" for number, one in enumerate(found)))
+        return found[:top_k]
+
+
+class Counting:
+    """A generator and a reranker that count what they are asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def generate(self, prompt: str, *, schema: type | None = None) -> str:
+        self.asked.append(prompt.count("\n["))
+        answers = {
+            "Queries": '{"queries": ["winter", "pumps in frost"]}',
+            "FollowUp": '{"answer": "no", "follow_up": "frost"}',
+        }
+        return answers.get(schema.__name__, "none") if schema else "Drain pumps before winter."
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.asked.append(len(texts))
+        return [float(len(text)) for text in texts]
+
+
+MODEL = Counting()
+ASKING: dict[str, dict[str, Any]] = {
+    name: {"use": name, "base": "hybrid", "generator": MODEL}
+    for name in ("multi_query", "llm_rerank", "decompose", "corrective", "contextual_compression", "self_rag")
+}
+ASKING["hyde"] = {"use": "hyde", "generator": MODEL}
+ASKING["rerank"] = {"use": "rerank", "base": "hybrid", "reranker": MODEL}
+ASKING["own"] = {"use": Grader, "base": "naive", "generator": MODEL}
+ASKING["mmr"] = {"use": "mmr", "base": ASKING["rerank"]}
+ASKING["pipeline"] = {"use": "pipeline", "steps": {"only": {"technique": ASKING["llm_rerank"]}}}
+
+
+def test_a_model_is_asked_as_if_there_were_no_copies(workspace: Workspace) -> None:
+    for number in range(60):
+        workspace.library.ingest_text(
+            f"Drain pump {number} before frost, for {number * 7} minutes.", f"{number}.txt", "notes"
+        )
+
+    def asked(name: str, previous: str | None) -> tuple[list[int], int]:
+        MODEL.asked.clear()
+        found = workspace.search("drain pump 0", ASKING[name], top_k=5, previous=previous)
+        return [*MODEL.asked], len(found.documents)
+
+    calls = [(name, previous) for name in ASKING for previous in (None, "what about frost?")]
+    alone = {call: asked(*call) for call in calls}
+    assert all(asked for asked, _ in alone.values())
+    copies = 0
+    for more in (1, 1, 58):
+        for _ in range(more):
+            text = "Drain pump 0 before frost, for 0 minutes.".replace(" ", " " * (1 + copies % 2))
+            workspace.library.ingest_text(text, f"copy {copies}", "notes")
+            copies += 1
+        assert {call: asked(*call) for call in calls} == alone
+        for name in ("naive", "bm25", "hybrid", *ASKING):
+            found = workspace.search("drain pump 0", ASKING.get(name, name), top_k=30).documents
+            assert {one.metadata["copies"] for one in found if "copies" in one.metadata} <= {copies}, name
+            assert sum(len(one.metadata.get("copy_places", ())) for one in found) in (0, copies), name
+    reranked = workspace.build(ASKING["rerank"])
+    MODEL.asked.clear()
+    assert len({one.content for one in reranked.retrieve("drain pump 0", top_k=50)}) < 50, "no search of a library"

@@ -69,7 +69,7 @@ def test_refused_file_is_named_with_its_reason(why: Why, corpus: Corpus) -> None
 
 
 def test_copy_is_found_under_the_result_with_its_text(why: Why, workspace: Workspace) -> None:
-    workspace.library.ingest_text(TEA, "again.md", "notes")
+    workspace.library.ingest_text(TEA, "again.md", "notes", metadata={"year": 2020})
     found = [why("green tea", name, top_k=1) for name in ("tea.md", "again.md")]
     assert {one.cause for one in found} == {"found", "folded"}
     assert "identical text" in next(one.message for one in found if one.cause == "folded")

@@ -95,6 +95,7 @@ class CollectionRoutedTechnique:
     ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.base = base
+        self.asks_model = self.config.router == "llm"
         self.techniques: dict[str, Technique] = {}
         if self.config.techniques:
             if registry is None:
