@@ -192,6 +192,15 @@ PLANTED = [
     Planted(".md", "sections", text("## Tree {at}\n\n{phrase}\n\n", "# Trees\n\n"), section),
     Planted(".txt", "lines", text("{phrase}\n"), line(1)),
     Planted(".tex", "sections", text("\\section{{Tree {at}}}\n{phrase}\n\n"), line(2, 3)),
+    Planted(".tex", "links", text("See \\href{{https://a.org/{at}}}{{{phrase}}}.\n\n"), line(1, 2)),
+    Planted(".tex", "frames", text("\\begin{{frame}}[t]{{{phrase}}}\nTree\n\\end{{frame}}\n\n"), line(1, 4)),
+    Planted(".tex", "blocks", text("\\begin{{block}}{{{phrase}}}\nTree\n\\end{{block}}\n\n"), line(1, 4)),
+    Planted(".tex", "footnotes", text("Tree\\footnote{{{phrase}}} here.\n\n"), line(1, 2)),
+    Planted(".tex", "commands", text("\\tree{{{phrase}}}\n\n", "\\newcommand{\\tree}[1]{\\emph{#1}}\n"), line(2, 2)),
+    Planted(".tex", "tables", text("Pump {at} & {phrase} \\\\\n", "\\begin{tabular}{ll}\n", "\\end{tabular}"), line(2)),
+    Planted(
+        ".tex", "authors", text("\\author{{{phrase}}}\n", foot="\\begin{document}\nTree\n\\end{document}"), line(1)
+    ),
     Planted(".org", "sections", text("* Tree {at}\n{phrase}\n"), line(2, 2)),
 ]
 """Kinds of content of the formats whose tests have no such files: docx, odt, odp, pptx and xlsx have."""

@@ -9,6 +9,7 @@ import pytest
 from ragistry.chunking.chunker import chunk_document
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import ExtractLimits
+from ragistry.readers.tex import read_tex
 
 PAPER = r"""
 \documentclass[11pt]{article}
@@ -38,14 +39,18 @@ Costs \$5, $y^2$ and \{sets\}.
 \end{document}
 Never shown.
 """
-EXPECTED = """We count otters at 5% more sites.
+EXPECTED = """Otters in clear Rivers
+
+J. Müller and Élise Cortés
+
+We count otters at 5% more sites.
 
 ## Methods
 
 See Section ; “traps” were never ever used — not once, cf. Lutra.
 
 - first, the north bank
-- B then the south Straße 3, ça va.
+- B then the south [Note: Straße 3, ça va.]
 
 \\begin{equation}
   x_{1} = \\frac{a}{b}
@@ -57,8 +62,9 @@ See Section ; “traps” were never ever used — not once, cf. Lutra.
 count = 5 % 3  # \\section{no}
 ```
 
-river & count
-Ouse & 7
+| river | count |
+| --- | --- |
+| Ouse | 7 |
 
 Costs $5, $y^2$ and {sets}.
 """
@@ -84,7 +90,21 @@ def test_a_part_of_a_document_is_all_text(tmp_path: Path) -> None:
 
 UNITS = [
     *("{", "\\", "$", "\\begin{a}", "\\item[", "%\n", "\\begin{verbatim}", "\\begin{minted}{", "\\begin{lstlisting}[a"),
-    *("\\[ ", "\\( ", "\\begin{align}", "$$ ", " \t", "\\section{", "\\cite["),
+    *(
+        "\\[ ",
+        "\\( ",
+        "\\begin{align}",
+        "$$ ",
+        " \t",
+        "\\section{",
+        "\\cite[",
+        "}",
+        "\\'",
+        "\\verb|",
+        "\\url{",
+        "\\iffalse",
+    ),
+    *("\\newcommand{\\a}{", "\\begin{tabular}{", "\\begin{tikzpicture}", "\\textbf{a", "\\title{", "\\vskip "),
 ]
 
 
@@ -100,7 +120,7 @@ FORMULAS = [
     (r"a $x$ \$5 \[y\] \(z\) $$w$$ c\\[2pt] d", "a $x$ $5 \\[y\\] \\(z\\) $$w$$ c\nd\n"),
     (r"\begin{align*} q_{1} \end{align*} e", "\\begin{align*} q_{1} \\end{align*} e\n"),
     (r"\begin{minted}[linenos]{c}" "\n  int x;\n" r"\end{minted}", "```\n  int x;\n```\n"),
-    (r"\begin{verbatim} open", "open\n"),
+    (r"\begin{verbatim} open", "```\n open\n```\n"),
     ("$a\n\nb$ c", "$a\n\nb$ c\n"),
 ]
 
@@ -110,3 +130,91 @@ def test_formulas_and_code_are_kept_as_they_are(source: str, expected: str, tmp_
     path = tmp_path / "a.tex"
     path.write_text(source, encoding="utf-8")
     assert extract(path).text == expected
+
+
+SHOWN = [
+    (
+        r"\href{https://example.org/a_b\%20c}{the handbook} \url{x.org/~a%20b}",
+        "[the handbook](https://example.org/a_b%20c) x.org/~a%20b",
+    ),
+    (
+        r"\href{https://a.org}{https://a.org} \href{run:a}{a file} \hyperref[sec:a]{section A}",
+        "https://a.org a file section A",
+    ),
+    (
+        r"\begin{frame}[plain]{Top \\ title}{Below} \begin{block}{Box} in \end{block} \end{frame}",
+        "#### Top title\n\nBelow\nBox\nin",
+    ),
+    (r"\frame{\frametitle{Head} \only<2->{late} \alert<1>{now}}", "#### Head\n\nlate now"),
+    (r"\newcommand{\tool}{Heron\xspace}\tool is, \tool{} and \tool.", "Heron is, Heron and Heron."),
+    (r"\newcommand*\pair[2][one]{#1 and \emph{#2}}\pair{two}, \pair[a]{b}", "one and two, a and b"),
+    (r"\def\x#1{<#1>}\renewcommand{\x}[1]{$#1^2$}\x{\textbf{z}}", "$z^2$"),
+    (r"\NewDocumentCommand{\dd}{O{p} m}{#1#2}\dd{q} \DeclareMathOperator{\m}{arg max}\m", "pq arg max"),
+    (r"\newenvironment{hint}[1]{\textbf{Hint #1:}}{end}\begin{hint}{5}go\end{hint}", "Hint 5:\ngo\nend"),
+    (
+        r"\newtheorem{satz}{Satz}\begin{satz}[Euler]A\end{satz}\begin{proof}[by hand]B\end{proof}",
+        "Satz Euler\nA\n\n[by hand]\nB",
+    ),
+    (r"\pounds 5 \texteuro{} 7 \S 3 \textasciitilde/ \textbackslash n \~{} \ldots", "£ 5 € 7 § 3 ~/ \\ n ~ …"),
+    (r"Stra\ss e, na\"\i ve, \c{c}a, \v s, \L{}\'od\'z, \H{o}, \^\i, \AA", "Straße, naïve, ça, š, Łódź, ő, î, Å"),
+    (
+        r"man\-u\-al 50\,km super%" "\n  " r"cali \enquote{q} `` '' -- ---",
+        "manual 50 km supercali “q” “ ” \u2013 \u2014",
+    ),
+    (r"\textcolor{red}{warning} \fcolorbox{a}{b}{box} \foo{one}{two} \foo[x]{three}", "warning box one two three"),
+    (
+        r"\parbox[t]{3cm}{par} \resizebox{\textwidth}{!}{big} \foo{0.5\textwidth}{w} \vskip 3pt plus 1pt end",
+        "par big w end",
+    ),
+    (r"\begin{minipage}[t]{2cm}m\end{minipage}\begin{odd}{Words}n\end{odd}", "m\n\nWords\nn"),
+    (r"\cite[see][p.~3]{key} \citep{k} \autoref{a}\label{b} \includegraphics[width=2cm]{c} d", "[see][p. 3] d"),
+    (
+        r"\begin{tabular}{@{}l|p{3cm}r@{}}A & B & C \\[2pt] \multicolumn{2}{c}{Wide} & $|x|$ \\ "
+        r"a \& b & \multirow{2}{*}{m}\end{tabular}",
+        "| A | B | C |\n| --- | --- | --- |\n| Wide |  | $\\|x\\|$ |\n| a & b | m |  |",
+    ),
+    (
+        r"\begin{lstlisting}[caption={Sort it},label=a]" "\nx % y\n" r"\end{lstlisting} \verb|a_b %| \lstinline{c}",
+        "Sort it\n```\nx % y\n```\na_b % c",
+    ),
+    (
+        r"\begin{tikzpicture}\draw (0,0) node[right] {North} -- (1,1);\end{tikzpicture}\caption[s]{A \emph{map}}",
+        "North\n\nA map",
+    ),
+    (r"a\begin{comment}b\end{comment}\iffalse c\fi % d", "a"),
+    (r"\section[short]{Long \texttt{x}\label{a}}\paragraph{Q} t\item<1->[k] v", "## Long x\n\n##### Q\n\nt\n- k v"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), SHOWN)
+def test_what_a_reader_of_the_printed_page_sees_is_read_and_nothing_else(source: str, expected: str) -> None:
+    assert read_tex(source)[0] == f"{expected}\n"
+
+
+def test_the_first_page_is_read_and_its_authors_are_metadata() -> None:
+    text, about = read_tex(
+        r"\documentclass[a4paper]{article}\usepackage[english]{babel}\setlength{\parindent}{0pt}"
+        r"\title[T]{On\\Herons\thanks{Paid}}\author{Ann Ray\inst{1}}"
+        r"\author{J\"org \and Bo}\institute{Oak Hall}\date{\today}"
+        r"\supervisor{Prof. Elm}\fancyhead[L]{Draft of May}"
+        r"\begin{document}\maketitle Text. \verb|\end{document}| More.\end{document} No."
+    )
+    shown = ["On\nHerons [Note: Paid]", "Ann Ray", "Jörg and Bo", "Oak Hall", "Prof. Elm", "Draft of May"]
+    assert text == "\n\n".join([*shown, "Text. \\end{document} More.\n"])
+    assert about == {"title": "On Herons", "author": "Ann Ray, Jörg and Bo"}
+
+
+BOMBS = [
+    "".join(rf" \def\{chr(97 + at)}{{\{chr(98 + at)}\{chr(98 + at)}}}" for at in range(20)) + r"\def\u{words}",
+    r"\def\a{x\a\a}",
+    r"\newcommand{\a}[1]{" + "#1" * 1_000 + "}",
+    r"\def\a{$" + "x" * 9_000 + "$}" + r"\a" * 9_000,
+]
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_commands_that_multiply_themselves_end(bomb: str) -> None:
+    text, _ = read_tex(bomb + r" first \a{\a{\a{" + "word " * 500 + "}}} last")
+    assert "first" in text
+    assert text.endswith("last\n")
+    assert len(text) < 400_000 + 12 * len(bomb)
