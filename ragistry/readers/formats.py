@@ -30,6 +30,7 @@ _OFFICE_MODULES = {
     "pptx": (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
     "sheets": (".xlsx", ".xlsm", ".xltx", ".xltm"),
     "ods": (".ods", ".ots"),
+    "old_sheets": (".xls", ".xlt", ".xlsb"),
     "html_page": (".html", ".htm", ".xhtml", ".xht", ".shtml"),
     "mail": (".eml", ".msg", ".oft", ".mht", ".mhtml"),
     **{"epub": (".epub",), "notebook": (".ipynb",), "rst": (".rst",), "rtf": (".rtf",), "org": (".org",)},
@@ -41,7 +42,7 @@ MAILS = frozenset({".eml", ".msg", ".oft"})
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
 SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
 """Suffixes of the files that `extract` reads, in any case."""
-CONVERTED = {".xls": ".xlsx", ".doc": ".docx", ".dot": ".docx", ".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx"}
+CONVERTED = {".doc": ".docx", ".dot": ".docx", ".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx"}
 """Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
 UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"})
 """Formats of documents that are not read, or only with LibreOffice."""

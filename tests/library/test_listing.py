@@ -147,11 +147,11 @@ def test_files_of_unread_formats_are_counted_in_one_warning(
     library: DocumentService, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "libreoffice", lambda: "")  # LibreOffice is not installed
-    folder = corpus(dict.fromkeys(("tea.md", "a.ppt", "sub/b.PPT", "a.doc", "sub/b.doc", "c/c.doc", "s.xls"), "Tea"))
+    folder = corpus(dict.fromkeys(("tea.md", "a.ppt", "sub/b.PPT", "a.doc", "sub/b.doc", "c/c.doc", "s.pps"), "Tea"))
     report = library.ingest_folder(folder, "notes")
-    assert (report.added, report.failed, report.unread) == (["tea.md"], [], {".doc": 3, ".ppt": 2, ".xls": 1})
+    assert (report.added, report.failed, report.unread) == (["tea.md"], [], {".doc": 3, ".ppt": 2, ".pps": 1})
     [warning] = report.warnings
-    check_message(warning, folder, "3 .doc, 2 .ppt, 1 .xls")
+    check_message(warning, folder, "3 .doc, 2 .ppt, 1 .pps")
     [warning] = library.ingest_paths([corpus({"a.pages": "Tea", "rain.md": "Rain"}, "one")], "notes").warnings
     check_message(warning, "1 .pages")
     with refused(SourceError):

@@ -80,7 +80,7 @@ def test_failed_conversion_is_refused_with_its_reason(
     tmp_path: Path, install: Install, output: str, reason: str
 ) -> None:
     install(FAILS.format(output))
-    path = tmp_path / "budget.xls"
+    path = tmp_path / "budget.ppt"
     path.write_bytes(b"old")
     with refused(ExtractionError, path, f"({reason})"):
         extract(path)

@@ -42,6 +42,7 @@ SECRET = "the-secret-word"
 ALIASES = {
     **{suffix: next(one for one in MODULES if MODULES[one] == module) for suffix, module in MODULES.items()},
     **{".msg": ".msg", ".oft": ".msg", ".latex": ".tex"},
+    **dict.fromkeys((".xls", ".xlt", ".xlsb"), ".xlsx"),  # see test_old_sheets.py
 }
 ATTACKS = {"bomb", "line", "nesting", "entity", "length"}
 SLOW = {
