@@ -1,9 +1,8 @@
-"""Old and binary workbooks, written by hand, have what the same workbook has as xlsx."""
+"""Old and binary workbooks, written by hand, show what the same workbook shows as xlsx."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ FORMATS = [
     '0" kg"',
     "0.00;(0.00)",
 ]
+ERRORS = {7: "#DIV/0!", 42: "#N/A", 23: "#REF!"}
 CELLS: list[tuple[int, int, Any, int]] = [
     *((0, 0, "part", 0), (0, 1, "amount", 0), (1, 0, "boiler | pump", 0), (1, 1, 0.456, 1), (2, 1, -1234.5, 2)),
     *((3, 1, 45356.0, 3), (4, 1, 45356.604166666664, 4), (5, 1, 1.5, 5), (6, 1, 45356.0, 6), (7, 1, 12.0, 7)),
@@ -54,10 +54,19 @@ def old_cell(row: int, column: int, value: Any, style: int) -> bytes:
         return record(0x204, head, text16(value))
     if isinstance(value, bool):
         return record(0x205, head, bytes([value, 0]))
+    if isinstance(value, int):
+        return record(0x205, head, bytes([value, 1]))
     return record(0x203, head, struct.pack("<d", value))
 
 
-def xls(sheets: list[Any], *, days: int = 0, mark: bytes = b"") -> bytes:
+def comment(row: int, column: int, author: str, text: str) -> bytes:
+    shape = record(0x5D, struct.pack("<HHHHH", 0x15, 0x12, 0x19, 1, 0), bytes(12), bytes(4))
+    size = record(0x1B6, bytes(10), struct.pack("<HH", len(text), 8), bytes(4))
+    runs = record(0x3C, b"\1", text.encode("utf-16-le")) + record(0x3C, bytes(8))
+    return shape + size + runs + record(0x1C, struct.pack("<HHHH", row, column, 0, 1), text16(author))
+
+
+def xls(sheets: list[Any], *, days: int = 0, more: bytes = b"", mark: bytes = b"") -> bytes:
     bof, eof = (lambda kind: record(0x809, struct.pack("<HHHHII", 0x600, kind, 0, 0, 0, 0))), record(0x0A)
     head = bof(5) + mark + record(0x22, struct.pack("<H", days))
     head += b"".join(record(0x41E, struct.pack("<H", 170 + at), text16(code)) for at, code in enumerate(FORMATS))
@@ -67,7 +76,7 @@ def xls(sheets: list[Any], *, days: int = 0, mark: bytes = b"") -> bytes:
     for name, state, cells in sheets:
         short = bytes([len(name), 1]) + name.encode("utf-16-le")
         head += record(0x85, struct.pack("<IBB", at + len(bodies), state, 0), short)
-        bodies += bof(16) + b"".join(old_cell(*cell) for cell in cells) + eof
+        bodies += bof(16) + b"".join(old_cell(*cell) for cell in cells) + more + eof
     return compound_file({"Workbook": head + eof + bodies})
 
 
@@ -119,15 +128,19 @@ def xlsb(sheets: list[Any], *, days: int = 0) -> bytes:
     return file.getvalue()
 
 
-def xlsx(sheets: list[Any]) -> bytes:
+def xlsx(sheets: list[Any], *, days: int = 0) -> bytes:
     book = Workbook()
     book.remove(book.active)
     for name, state, cells in sheets:
         sheet = book.create_sheet(name)
         sheet.sheet_state = "hidden" if state else "visible"
         for row, column, value, style in cells:
-            cell = sheet.cell(row + 1, column + 1, value)
+            cell = sheet.cell(row + 1, column + 1, ERRORS.get(value, value) if type(value) is int else value)
             cell.number_format = FORMATS[style]
+    if days:
+        from openpyxl.utils.datetime import CALENDAR_MAC_1904
+
+        book.epoch = CALENDAR_MAC_1904
     file = BytesIO()
     book.save(file)
     return file.getvalue()
@@ -137,17 +150,37 @@ def shown(document: ReadDocument) -> list[tuple[str, str, str]]:
     return [(block.place.sheet, block.place.cells, block.text) for block in document.blocks]
 
 
-@pytest.mark.parametrize("make", [xls, xlsb])
-def test_workbook_has_the_texts_and_places_that_it_has_as_xlsx(make: Callable[..., bytes]) -> None:
-    found, expected = shown(read(make(SHEETS), "")), shown(read_xlsx(xlsx(SHEETS), ".xlsx"))
+@pytest.mark.parametrize("days", [0, 1])
+def test_old_workbook_shows_what_it_shows_as_xlsx(days: int) -> None:
+    more = [("Errors", 2, [(at, 0, code, 0) for at, code in enumerate(ERRORS)])]
+    found = read(xls(SHEETS + more, days=days), ".xls")
+    assert shown(found) == shown(read_xlsx(xlsx(SHEETS + more, days=days), ".xlsx"))
+    assert "| boiler \\| pump | 45.6% |" in found.blocks[1].text
+
+
+def test_binary_workbook_shows_the_same_texts_and_plain_values() -> None:
+    found = shown(read(xlsb(SHEETS), ".xlsb"))
+    expected = shown(read_xlsx(xlsx(SHEETS), ".xlsx"))
     assert [block[:2] for block in found] == [block[:2] for block in expected]
     assert [block for block in found if block[0] != "Budget 2024"] == [
         one for one in expected if one[0] != "Budget 2024"
     ]
-    whole = "".join(text for *_, text in found)
-    for value in ("boiler \\| pump | 0.456", "-1234.5", "2024-03-05 14:30:00", "| TRUE |", "after a gap", "| 0.3 |"):
-        assert value in whole
-    assert "2028-03-06" in shown(read(make(SHEETS, days=1), ""))[1][2]
+    for value in (
+        "boiler \\| pump | 0.456",
+        "-1234.5",
+        "2024-03-05 14:30:00",
+        "| TRUE |",
+        "after a gap",
+        "Größe “5 €”",
+    ):
+        assert value in "".join(text for *_, text in found)
+    assert "2028-03-06" in shown(read(xlsb(SHEETS, days=1), ".xlsb"))[1][2]
+
+
+def test_comments_of_an_old_workbook_are_read() -> None:
+    document = read(xls(SHEETS[:1], more=comment(1, 1, "Ann", "Ann:\nAsk the plumber")), ".xls")
+    [block] = [block for block in document.blocks if block.place.kind == "comment"]
+    assert (block.text, block.place.cells) == ("[Comment on B2 by Ann: Ask the plumber]", "B2")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +190,7 @@ def test_workbook_has_the_texts_and_places_that_it_has_as_xlsx(make: Callable[..
         ("<table><tr><td>mail<td>mañana</table>".encode("utf-16"), "| mail | mañana |"),
         (b"\tAmount\r\nQ1\t5\r\n", "\tAmount\nQ1\t5"),
         (xlsx(SHEETS), "45.6%"),
-        (xls(SHEETS), "0.456"),
+        (xls(SHEETS), "45.6%"),
         (xlsb(SHEETS), "0.456"),
     ],
 )
@@ -172,14 +205,7 @@ FAR = xlsb([("Far", 0, [(0, 0, "start", 0), (1_048_575, 16_383, "end", 0)])])
 
 @pytest.mark.parametrize(
     "data",
-    [
-        xls(SHEETS)[:700],
-        xls(SHEETS, mark=record(0x2F, b"\1\0\1\0\1\0", bytes(48))),
-        xlsb(SHEETS)[:-30],
-        bytes(600),
-        b"PK\3\4 junk",
-        FAR,
-    ],
+    [xls(SHEETS)[:700], xls(SHEETS, mark=record(0x2F, bytes(6))), xlsb(SHEETS)[:-30], bytes(600), b"PK\3\4 junk", FAR],
 )
 def test_workbook_that_cannot_be_read_is_refused_in_one_line(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "budget.xls").write_bytes(data)
