@@ -213,7 +213,7 @@ def compare(
             record=record,
             replay=replay,
             engine=workers,
-            progress=True if progress is None else progress,
+            progress=progress,
         )
     kept = _keep(opened, comparison)
     _write(comparison, files, printed, details=details)

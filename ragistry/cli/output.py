@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import IncrementalNewlineDecoder
 from typing import Any
 
@@ -104,10 +104,16 @@ def _wrapped(text: Text, width: int) -> Iterator[Text]:
 
 @contextmanager
 def progress_bar(wanted: bool = True) -> Iterator[Any]:
-    """Yield a callback ``(name, done, of)`` that draws a bar on standard error; None if that is not a terminal."""
+    """Yield a callback ``(name, done, of)`` that draws a bar on standard error, or writes a line every ten seconds.
+
+    Yields None if it is not wanted.
+    """
     stderr = Console(stderr=True)
     if not wanted or not stderr.is_terminal:
-        yield None
+        from ragistry.evaluation.progress import repeated_lines
+
+        with repeated_lines() if wanted else nullcontext() as lines:
+            yield lines
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 from typing import TextIO
 
@@ -23,21 +26,24 @@ class ProgressLines:
     Args:
         stream: The stream; None for standard error.
         changing: Whether a line can be changed; None to find out.
+
+    Attributes:
+        last: The last activity, how much of it is done, and of how much.
     """
 
     def __init__(self, stream: TextIO | None = None, *, changing: bool | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.changing = _can_change(self.stream) if changing is None else changing
-        self._activity, self._written, self._width = "", monotonic(), 0
+        self.last, self._written, self._width = ("preparing", 0, 0), monotonic(), 0
 
     def __call__(self, activity: str, done: int, total: int) -> None:
-        now, is_new = monotonic(), activity != self._activity
+        now, is_new = monotonic(), activity != self.last[0]
         at_once = done >= total or is_new if self.changing else is_new and ESTIMATE in activity
-        self._activity = activity
+        self.last = activity, done, total
         if not at_once and now - self._written < (OFTEN if self.changing else EVERY):
             return
         self._written = now
-        line = f"{one_line(activity)}: {done:,} of {total:,}"
+        line = ": ".join(filter(None, (one_line(activity), f"{done:,} of {total:,}" * bool(total))))
         if self.changing:
             self.stream.write(f"\r{line:<{self._width}}")
             self._width = len(line)
@@ -53,6 +59,22 @@ class ProgressLines:
             self.stream.write(f"\r{'':<{self._width}}\r")
             self.stream.flush()
             self._width = 0
+
+
+@contextmanager
+def repeated_lines() -> Iterator[ProgressLines]:
+    """Yield a `Progress` that writes a line every ten seconds, also while nothing advances."""
+    lines, ended = ProgressLines(changing=False), Event()
+
+    def repeat() -> None:
+        while not ended.wait(EVERY / 10):
+            lines(*lines.last)
+
+    Thread(target=repeat, daemon=True).start()
+    try:
+        yield lines
+    finally:
+        ended.set()
 
 
 def shown_progress(progress: Progress | bool | None) -> Progress | None:

@@ -42,6 +42,17 @@ def test_progress_bar_is_drawn_on_a_terminal_and_nowhere_else(corpus: Corpus, tm
     assert silent == (0, ""), "nor for a program"
 
 
+def test_progress_is_written_line_by_line_in_a_pipe(
+    ragistry: Run, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus({"tea.txt": TEA}, folder=".")
+    assert ragistry("ingest", "tea.txt", "--collection", "notes").err == "", "a short ingest says nothing"
+    monkeypatch.setattr("ragistry.evaluation.progress.EVERY", 0)
+    corpus({"rain.txt": TEA}, folder=".")
+    assert "rain.txt: 0 of 1" in ragistry("ingest", "rain.txt", "--collection", "notes").err.splitlines()
+    assert ragistry("ingest", "rain.txt", "--collection", "notes", "--json").err == ""
+
+
 def test_technique_in_a_file_of_the_workspace_is_found(corpus: Corpus, tmp_path: Path) -> None:
     elsewhere = corpus({"unrelated.txt": ""}, folder="elsewhere")
     root = corpus({"shout.py": SHOUT, "config/techniques.yaml": TECHNIQUES}, folder="workspace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from threading import Event
 
 import pytest
 
@@ -52,6 +53,23 @@ def test_progress_is_shown_unless_it_is_refused(capsys):
     assert show is not None
     show("embedding, about 1 s", 0, 1)
     assert capsys.readouterr().err == "embedding, about 1 s: 0 of 1\n"
+
+
+def test_lines_are_repeated_while_nothing_advances(monkeypatch, capsys):
+    class Stream(StringIO):
+        def flush(self) -> None:
+            enough.set() if self.getvalue().count("\n") == 5 else None
+
+    enough = Event()
+    monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setattr("sys.stderr", stream := Stream())
+    with progress.repeated_lines() as show:
+        assert enough.wait(60)
+        show("tea.md", 3, 1_000)
+        show("", 1_000, 1_000)
+    lines = stream.getvalue().splitlines()
+    assert lines[:5] == ["preparing"] * 5
+    assert set(lines) <= {"preparing", "tea.md: 3 of 1,000", "1,000 of 1,000"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
 import socket
 from pathlib import Path
@@ -125,10 +126,12 @@ def test_the_line_has_one_line_of_a_terminal() -> None:
     assert left_out_line(IngestReport()) == ""
 
 
-def test_the_first_ingest_of_a_known_folder_says_what_is_new(library: DocumentService, tmp_path: Path) -> None:
-    folder = written(tmp_path / "in", {"tea.md": WORDS})
-    assert library.ingest_folder(folder, "notes").warnings == []
-    written(folder, {"a.log": WORDS, "b.log": WORDS, "README": WORDS, "x.png": BINARY})
+def test_the_first_ingest_of_a_known_folder_says_what_was_left_out_before(
+    library: DocumentService, tmp_path: Path
+) -> None:
+    folder = written(tmp_path / "in", {"tea.md": WORDS, "a.log": WORDS, "b.log": WORDS, "README": WORDS})
+    library.ingest_paths([folder / "tea.md"], "notes")
+    written(folder, {"x.png": BINARY, "today.log": WORDS})
     planned: list[str] = []
 
     class Observer(IngestObserver):
@@ -137,10 +140,22 @@ def test_the_first_ingest_of_a_known_folder_says_what_is_new(library: DocumentSe
             planned.extend(report.warnings)
 
     report = library.ingest_paths([folder], "notes", observer=Observer())
-    assert (len(report.added), planned) == (3, report.warnings)
+    assert (len(report.added), planned) == (4, report.warnings)
     check_message(planned[0], folder, "2 .log, 1 without suffix")
     written(folder, {"c.log": WORDS, "d.ini": WORDS})
     assert library.ingest_folder(folder, "notes").warnings == [], "it is told once"
+
+
+def test_a_file_that_was_written_after_the_last_ingest_is_announced_by_none(
+    library: DocumentService, tmp_path: Path
+) -> None:
+    folder, old = written(tmp_path / "in", {"tea.md": WORDS}), written(tmp_path / "old", {"old.log": WORDS})
+    os.utime(old / "old.log", (0, 0))
+    library.ingest_folder(folder, "notes")
+    (old / "old.log").rename(folder / "old.log")
+    written(folder, {"a.log": WORDS, "README": WORDS})
+    report = library.ingest_folder(folder, "notes")
+    assert (len(report.added), report.warnings) == (3, [])
 
 
 def test_a_source_that_is_no_longer_read_is_named(library: DocumentService, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.service import DocumentService
 from ragistry.readers import formats
@@ -77,7 +77,9 @@ def test_links_that_stay_inside_add_files_but_no_folders(folder: Path) -> None:
 def test_loops_of_links_end(folder: Path, follow_links: bool) -> None:
     for link, target in {"self.txt": "self.txt", "here": ".", "sub/up": "..", "a": "b", "b": "a"}.items():
         (folder / link).symlink_to(target)
-    assert names(folder, follow_links=follow_links) == ["self.txt", "sub/milk.txt", "tea.txt"]
+    assert names(folder, follow_links=follow_links) == ["sub/milk.txt", "tea.txt"]
+    broken = ["a", "b", "self.txt"]
+    assert [link.name for link in list_folder(folder, follow_links=follow_links).links] == broken
 
 
 def test_a_loop_through_another_folder_ends_and_keeps_the_names(folder: Path) -> None:
@@ -88,17 +90,38 @@ def test_a_loop_through_another_folder_ends_and_keeps_the_names(folder: Path) ->
     assert names(folder, follow_links=True) == ["above/outside/secret.txt", "sub/milk.txt", "tea.txt"]
 
 
-def test_folder_of_links_is_reported_and_broken_links_fail(
-    library: DocumentService, folder: Path, corpus: Corpus
-) -> None:
+def test_a_folder_of_links_and_special_files_are_reported(library: DocumentService, folder: Path) -> None:
     (links := folder.parent / "links").mkdir()
     (links / "one.txt").symlink_to(folder / "tea.txt")
     report = library.ingest_folder(links, "notes")
     assert (report.added, len(report.warnings)) == ([], 1)
-    (folder / "gone.txt").symlink_to(folder / "nothing.txt")
     os.mkfifo(folder / "pipe.txt")
     failed = {Path(one.source).name: type(one.cause) for one in library.ingest_folder(folder, "notes").failed}
-    assert failed == {"gone.txt": SourceNotFoundError, "pipe.txt": SourceError}
+    assert failed == {"pipe.txt": SourceError}
+
+
+@pytest.mark.parametrize(
+    "target", ["nothing.txt", "../outside/nothing.txt", "/nothing/at/all", "tea.txt/inside", "g.md"]
+)
+def test_links_that_lead_nowhere_are_named_in_warnings(library: DocumentService, folder: Path, target: str) -> None:
+    broken = [folder / name for name in ("g.bin", "g.doc", "g.md", "g.pdf", "g.zip", "gone", "sub/g.md")]
+    for link in broken:
+        link.symlink_to(target)
+    for follow_links in (False, True, False):
+        report = library.ingest_folder(folder, "notes", follow_links=follow_links)
+        assert (report.failed, report.unread, report.left_out) == ([], {}, {})
+        assert [repr(str(link)) in line for link, line in zip(broken, report.warnings, strict=True)] == [True] * 7
+    check_message(report.warnings[0], broken[0])
+
+
+def test_a_source_behind_a_link_stays_when_the_link_leads_nowhere(library: DocumentService, folder: Path) -> None:
+    note = folder.parent / "outside" / "note.txt"
+    note.write_text("A note on tea.")
+    (folder / "note.txt").symlink_to(note)
+    assert library.ingest_folder(folder, "notes", follow_links=True).added == ["note.txt", "sub/milk.txt", "tea.txt"]
+    note.unlink()
+    report = library.ingest_folder(folder, "notes", follow_links=True, prune=True)
+    assert (report.deleted, report.vanished, len(report.warnings)) == ([], [], 1)
 
 
 def test_name_that_is_not_utf8_is_reported_and_does_not_stop_pruning(library: DocumentService, folder: Path) -> None:

@@ -77,7 +77,7 @@ class Listing:
         all_text: See `list_folder`.
         files: Readable files.
         failed: Subfolders and zip files that could not be listed.
-        links: Links that lead out of the folder.
+        links: Links that lead out of the folder, or nowhere.
         unread: Number of files for each suffix of `UNREAD_FORMATS`.
         left_out: Names of other files that are not read (`text_files`).
         special: Devices, pipes and sockets, which are never opened, and members of zip files of the same name.
@@ -120,19 +120,26 @@ class Listing:
     def warnings(self) -> list[str]:
         """Return warnings about links and unsupported formats, one line each."""
         return [
-            *([self._links_warning()] if self.links else []),
+            *self._links_warnings(),
             *([unread_warning(self.root, self.unread)] if self.unread else []),
         ]
 
-    def _links_warning(self) -> str:
-        named = ", ".join(f"{str(link)!r} to {os.path.realpath(link)!r}" for link in self.links[:SHOWN])
-        more = ", …" if len(self.links) > SHOWN else ""
-        left_out = numbered(len(self.links), "of its links [leads out of it and was|lead out of it and were] left out")
-        return (
-            f"{str(self.root)!r}: {left_out} ({named}{more}); ingest what "
-            f"{agreeing(len(self.links), '[it leads|they lead]')} to by itself, or all of it with "
-            "`ragistry ingest --follow-links`"
-        )
+    def _links_warnings(self) -> Iterator[str]:
+        links = []
+        for link in self.links:
+            target = os.path.realpath(link)
+            if _is_broken(link):
+                yield f"{str(link)!r} is a link that leads nowhere (to {target!r}) and was left out; mend or remove it"
+            else:
+                links.append(f"{str(link)!r} to {target!r}")
+        if links:
+            more = ", …" if len(links) > SHOWN else ""
+            left_out = numbered(len(links), "of its links [leads out of it and was|lead out of it and were] left out")
+            yield (
+                f"{str(self.root)!r}: {left_out} ({', '.join(links[:SHOWN])}{more}); ingest what "
+                f"{agreeing(len(links), '[it leads|they lead]')} to by itself, or all of it with "
+                "`ragistry ingest --follow-links`"
+            )
 
 
 def list_folder(folder: str | Path, *, follow_links: bool = False, all_text: bool = False) -> Listing:
@@ -249,22 +256,22 @@ class _Walk:
             for name in names:
                 path = here / name
                 # Office programs name their lock files ~$NAME.
-                if name.startswith((".", "~$")) or (has_store and is_store_file(name)):
+                if name.startswith((".", "~$")) or (has_store and is_store_file(name)) or not self._takes(path):
                     continue
                 suffix = suffix_of(name)
                 if suffix in UNREAD_FORMATS and not is_readable(suffix):
                     self.listing.unread[suffix] += 1
-                elif self._takes(path):
-                    is_known = is_readable(suffix) or suffix == ZIP
-                    if is_known and _is_special(path):
-                        error = SourceError(f"{str(path)!r} is a device, pipe or socket; it is not read")
-                        self.listing.special.append(Failure(str(path), error))
-                    elif is_known and is_own_file(path):
-                        self.listing.own.append(path)
-                    elif suffix == ZIP or is_document(name) or self._is_wanted(path, is_known):
-                        yield path
-                    else:
-                        self.listing.left_out.append(path.relative_to(self.root).as_posix())
+                    continue
+                is_known = is_readable(suffix) or suffix == ZIP
+                if is_known and _is_special(path):
+                    error = SourceError(f"{str(path)!r} is a device, pipe or socket; it is not read")
+                    self.listing.special.append(Failure(str(path), error))
+                elif is_known and is_own_file(path):
+                    self.listing.own.append(path)
+                elif suffix == ZIP or is_document(name) or self._is_wanted(path, is_known):
+                    yield path
+                else:
+                    self.listing.left_out.append(path.relative_to(self.root).as_posix())
 
     def _is_wanted(self, path: Path, is_known: bool) -> bool:
         """Look into a file. If that is impossible and the suffix is known, the reader reports it."""
@@ -289,7 +296,9 @@ class _Walk:
         return True
 
     def _takes(self, path: Path) -> bool:
-        if self.follow_links or not _is_link(path) or self._is_inside(os.path.realpath(path)):
+        if not _is_link(path) or (
+            not _is_broken(path) and (self.follow_links or self._is_inside(os.path.realpath(path)))
+        ):
             return True
         self.listing.links.append(path)
         return False
@@ -313,6 +322,16 @@ def _is_special(path: Path) -> bool:
     except (OSError, ValueError):  # the reader reports it
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _is_broken(link: Path) -> bool:
+    try:
+        link.stat()
+    except PermissionError:  # the reader reports it
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _is_link(path: Path) -> bool:

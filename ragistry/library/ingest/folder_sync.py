@@ -152,7 +152,10 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     Returns:
         Names of the sources.
     """
-    present, start = {composed(file.source_file) for file in listing.files}, start_of(listing.root)
+    # What is behind a broken link may come back, such as a disk that is not mounted.
+    names = [link.relative_to(listing.root).as_posix() for link in listing.links]
+    present = {composed(name) for name in (*(file.source_file for file in listing.files), *names)}
+    start = start_of(listing.root)
 
     def was_here(info: SourceInfo) -> bool:
         path = info.source_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -178,16 +179,33 @@ def _add_folder(
 
 
 def _first_text(listing: Listing, known: Sequence[SourceInfo]) -> list[str]:
-    """Announce the first ingest of a known folder that reads text whose suffix is not a format."""
+    """Announce the first ingest of a known folder that reads text whose suffix is not a format.
+
+    That text was there before the last ingest, which left it out.
+    """
     start = start_of(listing.root)
-    names = {info.source_file for info in known if info.source_path.startswith(start)}
-    if not names or not all(map(_is_format, names)):
+    before = {info.source_file: info.ingested_at for info in known if info.source_path.startswith(start)}
+    if not before or not all(map(_is_format, before)):
         return []
-    new = Counter(kind_of(one.source_file) for one in listing.files if not _is_format(one.source_file))
+    last = max(before.values())
+    new = Counter(
+        kind_of(one.source_file)
+        for one in listing.files
+        if not _is_format(one.source_file) and _changed_at(one.path) < last
+    )
     if not new:
         return []
-    files = numbered(new.total(), "of its files [is|are] new, because text of any suffix is read now")
+    was_there = "of its files [was|were] there at the last ingest and [is|are] read now, as text of any suffix is"
+    files = numbered(new.total(), was_there)
     return [f"{str(listing.root)!r}: {files} ({left_out_kinds(new)})"]
+
+
+def _changed_at(path: str) -> float:
+    """Return when a file was written, moved here or renamed, in seconds since 1970."""
+    try:
+        return Path(path).stat().st_ctime
+    except OSError:
+        return math.inf
 
 
 def _is_format(name: str) -> bool:
