@@ -103,7 +103,7 @@ _ACCENT = re.compile(
     r"""\\([`'^~"=.]|[uvHckrdb](?=\s*\{|\s+\w))\s*(?:\{\\?([^\W\d_]?)\}|\\?([^\W\d_])(?:(?<=\\[ij]) )?)"""
 )
 _TOLD = re.compile(rf"\\([A-Za-z]+)\*?\s*(?:{_OPTION})?((?:\s*{_BRACED})+)")
-_PROSE = re.compile(r"(?=[^=#@\\]*\Z)(?s:.*[^\W\d_]{2}\s)")
+_PROSE = re.compile(r"(?=[^=#@\\]*\Z)(?s:.*[^\W\d_]{2}\s)|(?s:.*?)\b(?:[^\W\d_]{2,40}[,;.]?\s{1,9}){5}")
 _DEFINITION = re.compile(
     r"\\(?P<how>(?P<pair>(?:re)?newenvironment|(?:New|Renew|Provide|Declare)Document(?:Command|Environment))|[egx]?def"
     r"|newtheorem|DeclareMathOperator|(?:re)?newcommand|providecommand|DeclareRobustCommand)\*?\s*"

@@ -197,9 +197,11 @@ def test_the_first_page_is_read_and_its_authors_are_metadata() -> None:
         r"\title[T]{On\\Herons\thanks{Paid}}\author{Ann Ray\inst{1}}"
         r"\author{J\"org \and Bo}\institute{Oak Hall}\date{\today}"
         r"\supervisor{Prof. Elm}\fancyhead[L]{Draft of May}"
+        r"\extrainfo{\begin{center}Bring \emph{only} the pens that you need today.\end{center}}\AtBeginDocument{\foo x}"
         r"\begin{document}\maketitle Text. \verb|\end{document}| More.\end{document} No."
     )
     shown = ["On\nHerons [Note: Paid]", "Ann Ray", "Jörg and Bo", "Oak Hall", "Prof. Elm", "Draft of May"]
+    shown += ["Bring only the pens that you need today."]
     assert text == "\n\n".join([*shown, "Text. \\end{document} More.\n"])
     assert about == {"title": "On Herons", "author": "Ann Ray, Jörg and Bo"}
 
