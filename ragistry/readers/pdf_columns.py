@@ -18,10 +18,14 @@ WIDE = 0.8
 
 _LINE_END = re.compile(f"\r\n|\r|\n|{BROKEN}")
 _WORD = re.compile(r"\S+")
-_FIRST_PLACES, _FIRST_WORDS = (0.3, 0.5, 0.7), 14  # samples that must have a gap before more are looked at
-_PLACES, _WORDS_OF_SAMPLE, _FEWEST_GAPS = (0.0, 0.2, 0.4, 0.6, 0.8), 20, 4
-_FEWEST_LINES = 6  # next to each other in two columns
-_FEWEST = 100  # characters of a page with columns
+_FIRST_PLACES = (0.31, 0.5, 0.74)  # of samples that must have gaps before more are looked at
+_FIRST_WORDS, _WORDS_OF_SAMPLE = 22, 32  # a line across the page has fewer words
+_PLACES = (0.0, 0.2, 0.4, 0.6, 0.8)
+_FEWEST_LINES, _FEW_LINES = 3, 6  # next to each other in two columns; few of them have to be wrapped like prose
+_NARROW = 0.7  # gap between few lines, as a share of the column before it
+_WRAPPED, _ROOM = 0.75, 0.9  # share of lines that have no room for the next word, in letters of the longest one
+_FEWEST, _SHORT = 100, 1_000  # characters of a page with columns, and of one where few gaps suffice
+_FEWEST_GAPS = 4
 _FEWEST_JUMPS = 3  # from column to column, in a part of a page between lines that cross it
 _WORDS, _LETTERS = 3, 8  # of a line of a column on average
 _DIGITS = 0.25  # share of the words of a column that have digits
@@ -83,10 +87,13 @@ def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -
 
 def _has_gutter(text: str, box_of: BoxOf) -> bool:
     """Return whether samples of a page have wide gaps between words at the same distance from its left."""
-    if not any(_sampled_gaps(text, place, _FIRST_WORDS, box_of) for place in _FIRST_PLACES):
-        return False
+    if len(text) >= _SHORT:  # two of three samples have gaps
+        samples = (bool(_sampled_gaps(text, place, _FIRST_WORDS, box_of)) for place in _FIRST_PLACES)
+        first, second = next(samples), next(samples)
+        if not (first or second) or not ((first and second) or next(samples)):
+            return False
     gaps = [gap for place in _PLACES for gap in _sampled_gaps(text, place, _WORDS_OF_SAMPLE, box_of)]
-    return _deepest(gaps)[0] >= _FEWEST_GAPS
+    return _deepest(gaps)[0] >= (_FEWEST_LINES if len(text) < _SHORT else _FEWEST_GAPS)
 
 
 def _sampled_gaps(text: str, place: float, words: int, box_of: BoxOf) -> list[tuple[float, float]]:
@@ -141,7 +148,9 @@ def _gutters(text: str, pieces: Sequence[_Piece]) -> list[float]:
         here = [(one, other) for one, other in pairs if one.right <= gutter <= other.left]
         if len(here) < _FEWEST_LINES:
             break
-        if all(_is_prose(text, side) for side in zip(*here, strict=True)):
+        end = max(one.right for one, _ in here)
+        is_narrow = min(other.left for _, other in here) - end <= _NARROW * (end - min(one.left for one, _ in here))
+        if (is_narrow or len(here) >= _FEW_LINES) and all(_is_prose(text, side) for side in zip(*here, strict=True)):
             found.append(gutter)
         pairs = [(one, other) for one, other in pairs if not one.right <= gutter <= other.left]
     return sorted(found)
@@ -170,6 +179,10 @@ def _is_prose(text: str, column: Sequence[_Piece]) -> bool:
     left, right = sorted(one.left for one in column)[len(column) // 10], sorted(one.right for one in column)
     width = right[-1 - len(right) // 10] - left
     if sum(one.right - one.left >= _FULL * width for one in column) < _FULL_LINES * len(column):
+        return False
+    longest = _ROOM * max(map(len, lines))
+    wrapped = sum(len(line) + len(after.split()[0]) >= longest for line, after in pairwise(lines))
+    if len(lines) < _FEW_LINES and wrapped < _WRAPPED * (len(lines) - 1):
         return False
     cased = [line for line in lines if line.lower() != line.upper()]
     flowing = sum(line[0].islower() for line in cased)

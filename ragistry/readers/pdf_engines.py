@@ -13,7 +13,6 @@ from math import pi
 from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import UnreadableFileError
-from ragistry.readers.page_numbers import COUNT
 from ragistry.readers.pdf_accents import with_composed_accents
 from ragistry.readers.pdf_columns import with_columns_in_order
 from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
@@ -246,17 +245,18 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
         if not end and not _MARGIN * width < across < (1 - _MARGIN) * width:
             turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + rotation // 90
             end = "side" if turns % 2 else ""
-        words = list(_WORD_IN_LINE.finditer(text, start, min(ends[line], start + _LONGEST_HEAD))) if end else []
-        numbered = any(COUNT.fullmatch(word[0].casefold()) for word in (*words[:1], *words[-1:]))
-        spots[line] = Spot(end, share, _parts(words if numbered else [], box_of, _APART * width))
+        line_text = text[start : min(ends[line], start + _LONGEST_HEAD)].rstrip() if end else ""
+        has_number = line_text[:1].isdigit() or line_text[-1:].isdigit()
+        spots[line] = Spot(end, share, _parts(line_text, start, box_of, _APART * width) if has_number else ())
     return spots
 
 
-def _parts(words: Sequence[re.Match[str]], box_of: BoxOf, least: float) -> tuple[str, ...]:
+def _parts(line: str, start: int, box_of: BoxOf, least: float) -> tuple[str, ...]:
     """Return the words of a line, joined where the gap is less than that, or usual after a number at the start."""
-    parts = [word[0] for word in words[:1]]
+    words = list(_WORD_IN_LINE.finditer(line))
+    parts = [words[0][0]]
     for before, word in pairwise(words):
-        right, (left, _, bottom, top) = box_of(before.end() - 1)[1], box_of(word.start())
+        right, (left, _, bottom, top) = box_of(start + before.end() - 1)[1], box_of(start + word.start())
         if left - right > (_BLANK * (top - bottom) if before is words[0] and before[0].isdecimal() else least):
             parts.append(word[0])
         else:

@@ -17,6 +17,7 @@ _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 
 _SEPARATOR = re.compile(f"(\n|{BROKEN})")
+_DIGIT = re.compile(r"\d")
 _NUMERIC = re.compile(r"[^\w\s]*\d[\d.,:/%-]*[^\w\s]*")
 _SHORTEST, _LONGEST = 4, 300  # characters of a running head that is not the number of its page
 _FEWEST_PAGES, _LEAST_SHARE = 3, 0.6
@@ -136,6 +137,8 @@ def _numbered(text: str, page: int, own: str, parts: Sequence[str]) -> Iterator[
 
     The number is given as its distance from the number of the page, so that it is the same for all pages.
     """
+    if own not in text and not _DIGIT.search(text):
+        return
     alone = ALONE.fullmatch(text)
     for found in (alone, NAMED.search(text)):
         if found and (distance := _distance(found["number"], page, own)):

@@ -208,6 +208,31 @@ def test_lines_drawn_across_columns_are_read_column_by_column(
     assert " ".join(found.split()) == " ".join(line for column in texts for line in column)
 
 
+@pytest.mark.parametrize("rows", [3, 4, 5, 6, 10, 15, 22, 25, 35, 50])
+@pytest.mark.parametrize(("width", "lefts"), [(42, (20, 215)), (52, (40, 310)), (40, (72, 320))])
+def test_columns_of_any_number_of_lines_are_read_one_by_one(
+    tmp_path: Path, rows: int, width: int, lefts: tuple[float, float]
+) -> None:
+    lines = textwrap.wrap(PROSE * 9, width)
+    texts = [lines[:rows], lines[rows : 2 * rows]]
+    found = read(tmp_path, columns(texts, lefts, 0, as_one=False)).text
+    assert " ".join(found.split()) == " ".join(line for column in texts for line in column)
+
+
+QUESTIONS = [
+    ("how to open the valve", "turn it to the left side"),
+    ("how to stop the pump", "press the red button twice"),
+    ("how to clean the filter", "rinse it with warm water"),
+    ("how to reset the lamp", "wait until it is green"),
+]
+
+
+@pytest.mark.parametrize("rows", [*(QUESTIONS[:n] for n in (3, 4)), TABLE[:3], TABLE[:5]])
+def test_rows_of_a_small_table_stay_rows(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+    found = read(tmp_path, columns([list(side) for side in zip(*rows, strict=True)], (72, 320), 0, as_one=False)).text
+    assert found.split("\n") == [" ".join(row) for row in rows]
+
+
 def test_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
     found = read(tmp_path, columns([list(side) for side in zip(*TABLE, strict=True)], (72, 300), 0, as_one=False)).text
     assert found.split("\n") == [" ".join(row) for row in TABLE]
