@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from ragistry.errors import RagistryError
 from ragistry.types import (
@@ -287,7 +287,7 @@ class LibraryStore(DocumentStore, Protocol):
 
 
 class RankingStore(LibraryStore, Protocol):
-    """A store that also ranks chunks without reading their texts. Techniques look for its method `rank`.
+    """A store that also ranks chunks without reading their texts. Techniques find it by `as_ranking_store`.
 
     ``embedder`` of both methods: raise `EmbeddingMismatchError` if the vectors of the store come from another one.
     """
@@ -311,6 +311,16 @@ class RankingStore(LibraryStore, Protocol):
     ) -> Ranking:
         """Rank as `search_text` does for a text, and as `search` does for a vector. The arguments were checked."""
         ...
+
+
+def as_ranking_store(store: object) -> RankingStore | None:
+    """Return a store that has `RankingStore.rank`; None if it overrides a search below which ``rank`` stays as it was.
+
+    A class that passes ``rank`` on by ``__getattr__`` does not have it.
+    """
+    layers = (getattr(store, "__dict__", {}), *map(vars, type(store).__mro__))
+    first = next((layer for layer in layers if layer.keys() & {"rank", "search", "search_text"}), ())
+    return cast("RankingStore", store) if "rank" in first else None
 
 
 class WordsFirstStore(LibraryStore, Protocol):

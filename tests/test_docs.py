@@ -62,7 +62,7 @@ def reader(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.syspath_prepend(tmp_path)
     yield Reader(tmp_path, ragistry)
-    for module in ("shout", "own_technique", "own_store", "own_embedder"):
+    for module in ("shout", "own_technique", "own_store", "own_embedder", "audited_store"):
         sys.modules.pop(module, None)
 
 

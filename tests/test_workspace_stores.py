@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.config.resolve import resolve
+from ragistry.config.settings import DEFAULTS
 from ragistry.errors import InvalidConfigError, StoreLockedError
 from ragistry.evaluation import compare, read_library
+from ragistry.stores.local import LocalStore
+from ragistry.techniques.bm25 import BM25Technique
+from ragistry.techniques.hybrid import HybridTechnique
+from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.testing.chroma_server import ChromaServer
+from ragistry.testing.hashed import HashingEmbedder
+from ragistry.types import EmbeddedChunk
 from tests.messages import refused
+from tests.pages import blocks
 from tests.stores.scripts import run, start
 
+STORES = Path(__file__).parents[1] / "docs" / "howto" / "store.md"
 OWN_STORE = "examples.own_store:DictStore"
 
 
@@ -221,3 +232,104 @@ def test_techniques_are_compared_on_a_store_of_a_server(workspace: Workspace, tm
     assert {name: report["techniques"][name]["measures"]["RR@10"]["mean"] for name in ("naive", other)} == {
         "naive": 1.0, other: 1.0,
     }  # fmt: skip
+
+
+MODELS = """
+def generate(prompt):
+    return "Green tea is steeped."
+
+def rerank(query, texts):
+    return [float(len(text)) for text in texts]
+"""
+AUDITED = "store: {use: 'audited_store:AuditedStore', log: '%s', lock_timeout: 0.5}"
+
+
+def test_every_technique_calls_a_wrapped_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragistry.workspace.choose_embedder", lambda *_, **__: HashingEmbedder(64))
+    log, root = tmp_path / "found.txt", write(tmp_path, AUDITED % (tmp_path / "found.txt"), "language: german")
+    sparse = '  sparse: {use: learned_sparse, encoder: "ragistry.testing.sparse:WordCounts"}\n'
+    techniques = (DEFAULTS / "techniques.yaml").read_text(encoding="utf-8")
+    (root / "config" / "techniques.yaml").write_text(techniques + sparse, encoding="utf-8")
+    models = "generators: {one: {use: 'wrapped_models:generate'}}\nrerankers: {one: {use: 'wrapped_models:rerank'}}\n"
+    (root / "config" / "models.yaml").write_text(models, encoding="utf-8")
+    (root / "wrapped_models.py").write_text(MODELS, encoding="utf-8")
+    [manual] = [block for block in blocks(STORES) if block.title == "audited_store.py"]
+    (root / "audited_store.py").write_text(manual.text, encoding="utf-8")
+
+    def found(workspace: Workspace, name: str) -> list[tuple[str, float]]:
+        result = workspace.search("green tea in cup 3", name, top_k=4)
+        return [(one.metadata["source_file"], round(one.score, 6)) for one in result.documents]
+
+    with open_workspace(root) as workspace:
+        for collection in ("notes", "cups"):
+            workspace.library.create_collection(collection)
+            for number in range(9):
+                workspace.library.ingest_text(f"Green tea in cup {number}.", f"{collection}{number}", collection)
+        assert workspace.store._words.language == "german"
+        wrapped = {}
+        for name in workspace.registry.names():
+            log.write_text("", encoding="utf-8")
+            wrapped[name] = found(workspace, name)
+            assert {source for source, _ in wrapped[name]} <= {*log.read_text(encoding="utf-8").split()}, name
+        assert len(wrapped) > 20
+        assert all(wrapped.values())
+    (root / "config" / "vector_stores.yaml").unlink()
+    with open_workspace(root) as workspace:
+        assert {name: found(workspace, name) for name in wrapped} == wrapped
+
+
+WRAPPERS = """
+from ragistry.stores.local import LocalStore
+from examples.own_store import DictStore
+
+class Passing:
+    abilities = LocalStore.abilities
+
+    def __init__(self, folder):
+        self.store = LocalStore(folder)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def search(self, query_vector, top_k=10, *, where=None):
+        return []
+
+class Copied(DictStore):
+    abilities = LocalStore.abilities
+
+class Logging(LocalStore):
+    def __init__(self, *, log="", **options):
+        super().__init__(**options)
+"""
+
+
+@pytest.mark.parametrize(("store", "named"), [
+    ("{use: 'wrong_wrappers:Passing'}", ("search_text", "move_source", "subclass a store")),
+    ("{use: 'wrong_wrappers:Copied'}", ("lacks add_vectors, refuse_vectors, waiting;", "WordsFirstStore")),
+    ("{use: 'wrong_wrappers:Logging', lgo: x}", ("store.lgo", "log")),
+    ("{use: 'wrong_wrappers:Logging', lock_timeout: -1}", ("store.lock_timeout",)),
+])  # fmt: skip
+def test_wrong_wrappers_are_refused(tmp_path: Path, store: str, named: tuple[str, ...]) -> None:
+    (tmp_path / "wrong_wrappers.py").write_text(WRAPPERS, encoding="utf-8")
+    with refused(InvalidConfigError, "vector_stores.yaml:1: store", *named):
+        open_workspace(write(tmp_path, f"store: {store}"))
+
+
+@pytest.mark.parametrize("wrap", ["__getattr__", "attribute"])
+def test_a_technique_calls_the_search_of_what_it_is_given(tmp_path: Path, wrap: str) -> None:
+    space: dict[str, Any] = {}
+    exec(WRAPPERS, space)
+    with closing(LocalStore(tmp_path)) as store:
+        store.add_documents([EmbeddedChunk("Green tea", {}, HashingEmbedder(8).embed(["tea"])[0])])
+        given: Any = store
+        if wrap == "attribute":
+            store.search = lambda *_, **__: []  # type: ignore[method-assign]
+        else:
+            given = space["Passing"](tmp_path)
+        assert NaiveRAGTechnique({}, store=given, embedder=HashingEmbedder(8)).retrieve("tea") == []
+        hybrid = HybridTechnique({}, bases=[
+            NaiveRAGTechnique({}, store=given, embedder=HashingEmbedder(8)), BM25Technique({}, store=given),
+        ])  # fmt: skip
+        [found] = hybrid.retrieve("tea")
+        assert [one.stage for one in found.scores] == ["bm25", "hybrid"]
+        given.close()

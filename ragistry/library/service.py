@@ -41,7 +41,6 @@ from ragistry.techniques.folding import (
     for_model,
     identity,
     place_name,
-    plain_text,
     retrieve_filled,
 )
 from ragistry.techniques.follow_up import following
@@ -268,8 +267,8 @@ class DocumentService(IngestMethods, SearchMethods):
         """Add the places of the same text that were ranked too low to be retrieved, if the store searches words."""
         if COPIES not in document.metadata or "text" not in self.store.abilities:
             return document
-        found = self.store.search_text(plain_text(document), TOP_K_LIMIT, where=condition, every=True)
         known, own = {place_name(document), *document.metadata[COPY_PLACES]}, identity(document)
+        found = self.store.search_text(own[0], TOP_K_LIMIT, where=condition, every=True)
         others = [
             one for one in names.with_current_names(found) if identity(one) == own and place_name(one) not in known
         ]

@@ -20,14 +20,13 @@ from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.plugins import find_class
-from ragistry.protocols import LibraryStore
+from ragistry.protocols import LibraryStore, WordsFirstStore
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
 
 GROUP = "ragistry.stores"
 RESOURCES = ("folder", "language", "exclusive", "collection")
-METHODS = [name for name in dir(LibraryStore) if not name.startswith("_") and name != "abilities"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +54,17 @@ def choose_store(entry: StoreEntry) -> StoreChoice:
         cls = find_class(entry.use, GROUP, "store")
     except ConfigError as error:
         raise InvalidConfigError(f"{place}: store.use: {error}") from error
-    missing = [name for name in METHODS if not callable(getattr(cls, name, None))]
-    if not isinstance(getattr(cls, "abilities", None), frozenset):
+    abilities: Any = getattr(cls, "abilities", None)
+    has_abilities = isinstance(abilities, frozenset)
+    protocol = WordsFirstStore if has_abilities and "words_first" in abilities else LibraryStore
+    needed = [name for name in dir(protocol) if not name.startswith("_") and name != "abilities"]
+    missing = [name for name in needed if not callable(getattr(cls, name, None))]
+    if not has_abilities:
         missing.append("abilities (a frozenset, on the class)")
     if missing:
         raise InvalidConfigError(
-            f"{place}: store.use: {entry.use!r} is not a library store; it lacks {', '.join(missing)}; "
-            "see LibraryStore in ragistry.protocols"
+            f"{place}: store.use: {entry.use!r} is not a library store; its class lacks {', '.join(missing)}; "
+            f"see {protocol.__name__} in ragistry.protocols, or subclass a store to wrap it"
         )
     return StoreChoice(entry.use, cls, _checked_config(entry, cls, place))
 
@@ -90,7 +93,13 @@ def open_store(
 ) -> LibraryStore:
     """Open the store; ``folder``: the data folder of the workspace. Raises `StoreError`."""
     resources = {"folder": folder, "language": language, "exclusive": exclusive, "collection": collection}
-    wanted = inspect.signature(choice.cls).parameters
+    wanted: set[str] = set()
+    for cls in choice.cls.__mro__:
+        if "__init__" in (layer := vars(cls)):
+            parameters = inspect.signature(layer["__init__"]).parameters
+            wanted.update(parameters)
+            if all(one.kind is not one.VAR_KEYWORD for one in parameters.values()):  # it passes nothing on
+                break
     try:
         store = choice.cls(**{name: value for name, value in resources.items() if name in wanted} | choice.config)
     except RagistryError:

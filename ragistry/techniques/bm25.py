@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragistry.config.parse import Configuration, parse_config
-from ragistry.protocols import LibraryStore
+from ragistry.protocols import LibraryStore, as_ranking_store
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage
 from ragistry.types import Document, Ranking, Where
@@ -23,7 +23,7 @@ class BM25Technique:
         self.config = parse_config(self.Config, config, type(self).__name__)
         require_word_search(store, self, "use 'naive', as the default and as a base")
         self.store = store
-        self.can_rank = hasattr(store, "rank")
+        self.can_rank = as_ranking_store(store) is not None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)

@@ -17,9 +17,12 @@ FIRST_WORDS, LAST_CHARACTERS = 3, 12
 for_model: ContextVar[bool | None] = ContextVar("ragistry_for_model", default=None)
 """Whether a technique that asks a model is retrieving; None outside of a search of a library: nothing is folded."""
 
+Retrieve = Callable[[int | None], list[Document]]
+"""Number of documents, or None → documents."""
+
 
 def retrieve_filled(
-    retrieve: Callable[[int | None], list[Document]],
+    retrieve: Retrieve,
     reduce: Callable[[list[Document]], list[Document]],
     top_k: int | None,
     first: int | None = None,
@@ -46,11 +49,7 @@ def retrieve_filled(
 
 
 def retrieve_folded(
-    retrieve: Callable[[int | None], list[Document]],
-    top_k: int | None,
-    *,
-    asks_model: bool = False,
-    once: bool = False,
+    retrieve: Retrieve, top_k: int | None, *, asks_model: bool = False, once: bool = False
 ) -> list[Document]:
     """Retrieve documents; fold identical ones if a technique that asks a model wants them in a search of a library.
 
@@ -95,12 +94,7 @@ def identity(document: Document) -> tuple[str, str]:
     own = custom_metadata(document.metadata)
     if "modified" not in (document.metadata.get(SET_KEYS) or ()):
         own.pop("modified", None)
-    return plain_text(document), repr(sorted(own.items()))
-
-
-def plain_text(document: Document) -> str:
-    """Return the text of a document with single blanks as white space."""
-    return " ".join(document.content.split())
+    return " ".join(document.content.split()), repr(sorted(own.items()))
 
 
 def folded(document: Document, others: Sequence[Document]) -> Document:

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from ragistry.config.numbers import Number, WholeOrNone
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import EmbeddingMismatchError
-from ragistry.protocols import DocumentStore, Embedder, LibraryStore, RankingStore
+from ragistry.protocols import DocumentStore, Embedder, LibraryStore, as_ranking_store
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.checks import model_name
 from ragistry.trace import stage
@@ -43,7 +43,7 @@ class NaiveRAGTechnique:
         self.store = store
         self.embedder = embedder
         self._recorded = store if isinstance(store, LibraryStore) else None
-        self._ranking: RankingStore | None = store if hasattr(store, "rank") else None  # type: ignore[assignment]
+        self._ranking = as_ranking_store(store)
         self.can_rank = self._ranking is not None
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from filelock import FileLock
 
 from ragistry.errors import EvaluationError, StoreError, UnsupportedError
-from ragistry.protocols import LibraryStore, RankingStore
+from ragistry.protocols import LibraryStore, RankingStore, as_ranking_store
 from ragistry.types import Document, EmbedderFingerprint, Place, Ranking, SourceInfo, Where
 from ragistry.utils.ids import PLACE, chunk_id
 from ragistry.utils.where import JOINS, Condition, normalise
@@ -271,7 +271,7 @@ class MaskedRankingStore(MaskedStore):
 
 def masked_store(store: LibraryStore, salt: str, *, has_vectors: bool = True) -> MaskedStore:
     """Return a view of a store with opaque names, which ranks if the store does."""
-    kind = MaskedRankingStore if hasattr(store, "rank") else MaskedStore
+    kind = MaskedStore if as_ranking_store(store) is None else MaskedRankingStore
     return kind(store, salt, has_vectors=has_vectors)
 
 
