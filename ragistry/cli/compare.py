@@ -86,7 +86,8 @@ def compare(
         typer.Option("--measure", "-m", help="A measure, such as nDCG@10; repeatable. The first decides the verdict."),
     ] = None,
     grid: Annotated[
-        list[str] | None, typer.Option("--grid", help="Values of a parameter, such as hybrid.k=10,60; repeatable.")
+        list[str] | None,
+        typer.Option("--grid", help="Values of a parameter, such as hybrid.fusion=dbsf,rrf; repeatable."),
     ] = None,
     chunk_size: Annotated[
         str | None,

@@ -85,13 +85,14 @@ class Gate:
         if self.change is not None:
             lines += [
                 "",
-                f"| technique | {self.change.measure} difference | 95 % interval | p (loss) |",
+                f"| technique | {self.change.measure} difference | 95 % interval, two-sided | p (loss) |",
                 "|:--|--:|--:|--:|",
             ]
             for pair, p in zip(self.change.pairs, self.p, strict=True):
                 name = pair.a.removesuffix(SIDES[0]).replace("|", "\\|")
                 said = p_text(p).removeprefix("p ").removeprefix("= ")
-                lines.append(f"| {name} | {pair.difference:+.3f} | {pair.low:+.3f} to {pair.high:+.3f} | {said} |")
+                ends = f"{pair.family_low:+.3f} to {pair.family_high:+.3f}"
+                lines.append(f"| {name} | {pair.difference:+.3f} | {ends} | {said} |")
             lines += ["", *(f"- {line}" for line in self.change.differences)] if self.change.differences else []
         return "\n".join(lines) + "\n"
 

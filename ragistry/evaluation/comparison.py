@@ -199,6 +199,7 @@ def compare(
         },
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    baseline = baseline or _default_baseline(default, columns)
     result = summarise(
         tested if show_questions else _with_hidden_questions(tested),
         asking.rankings,
@@ -206,7 +207,7 @@ def compare(
         provenance=origin,
         depth=asking.depth,
         seed=seed,
-        baseline=baseline or _default_baseline(default, columns),
+        baseline=baseline,
         margin=margin,
         failures=asking.failures,
         indexes={one.index.cost.name: one.index.cost for one in systems if one.index is not None},
@@ -222,6 +223,7 @@ def compare(
             if column.name != column.technique and (grid or tune_on is not None)
         },
         tune_on=tune_on,
+        embedders=_with_each_model(columns, embed_models, baseline),
     )
     if runs is not None:
         write_runs(runs, result.runs, result.failures)
@@ -300,6 +302,13 @@ def _embedders(columns: Sequence[Variant], systems: Sequence[System]) -> dict[st
     """Return the identity of each named model that was compared."""
     built = {one.name: one.configuration for one in systems if EMBED_MODEL in one.configuration}
     return {str(one.embed_model): built[one.name][EMBED_MODEL] for one in columns if one.name in built}
+
+
+def _with_each_model(columns: Sequence[Variant], models: Sequence[str], baseline: str) -> list[str]:
+    """Return one technique with each embedder: that of the baseline, or the first one that uses vectors."""
+    names = [one.name for one in columns if one.name.startswith(f"{one.technique}[{one.embed_model}")]
+    start = names.index(baseline) // len(models) * len(models) if baseline in names else 0
+    return names[start : start + len(models)]
 
 
 def _deadline(minutes: float | None) -> float | None:

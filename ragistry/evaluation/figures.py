@@ -177,7 +177,7 @@ class Pair:
         p = p_text(self.p_holm)
         if self.better is not None:
             worse, sign = (self.b, 1) if self.better == self.a else (self.a, -1)
-            low, high = sorted((sign * self.low, sign * self.high))
+            low, high = sorted((sign * self.family_low, sign * self.family_high))
             lead = f"{abs(self.difference):.3f} ({low:.3f} to {high:.3f})"
             return f"{self.better} is better than {worse} in {self.measure} by {lead}, {p}, {self.size}"
         text = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
@@ -250,7 +250,8 @@ class Tuning:
         if self.chosen == self.baseline:
             return f"{self.chosen}, the baseline, was the best of {chosen_on} in {self.measure}"
         result = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
-        others = f"the other {self.queries_held_out:,}"
+        gain = f"{self.gain_held_out:+z.3f} ({self.low:+z.3f} to {self.high:+z.3f})"
+        others = f"the other {self.queries_held_out:,}: {gain}"
         return f"{self.chosen}, chosen among {chosen_on}, {result} {self.baseline} in {self.measure} on {others}"
 
 

@@ -22,7 +22,7 @@ DERIVED = ("verdict", "decision")
 """Keys of the JSON that follow from the others."""
 FORMER = ("winner", "conclusion", "verdicts", "cpu_pairs")
 """Keys of reports of earlier versions, which are not read."""
-LATER = ("margin", "cost_pairs", "runs")
+LATER = ("margin", "cost_pairs", "runs", "embedder_pairs")
 """Attributes that a report may lack."""
 MARGIN = 0.05
 """Default margin: a smaller gain is no reason to change."""
@@ -45,6 +45,8 @@ class Comparison:
         failures: Techniques that could not be compared.
         controls: ``filename``, ``title_only``, ``random`` → measure → mean, of rankings that do not read the texts.
         control_pairs: Each technique against each control on the main measure, without a correction.
+        embedder_pairs: A technique that uses vectors with each other embedder against itself with the first one, or
+            with that of the baseline, on the main measure.
         cost_pairs: The time of each technique against that of the baseline.
         diagnosis: The queries with the largest differences, as `diagnosis.diagnose` returns them.
         indexes: Chunking → cost of its index.
@@ -67,6 +69,7 @@ class Comparison:
     failures: dict[str, TechniqueFailure] = field(default_factory=dict)
     controls: dict[str, dict[str, float]] = field(default_factory=dict)
     control_pairs: list[Pair] = field(default_factory=list)
+    embedder_pairs: list[Pair] = field(default_factory=list)
     cost_pairs: list[CostPair] = field(default_factory=list)
     diagnosis: list[dict[str, Any]] = field(default_factory=list)
     indexes: dict[str, IndexCost] = field(default_factory=dict)
@@ -108,6 +111,12 @@ class Comparison:
     def verdict(self) -> Verdict:
         """What to do, in one sentence."""
         return verdict(self)
+
+    @property
+    def first_lines(self) -> list[str]:
+        """The verdict, the variant that ``tune_on`` chose with its gain, and the verdicts between embedders."""
+        more = [one.verdict() for one in (self.selection, *self.embedder_pairs) if one is not None]
+        return [str(self.verdict), *(f"{line}." for line in more)]
 
     @staticmethod
     def from_json(source: str | Path | Mapping[str, Any]) -> Comparison:
@@ -159,7 +168,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         from ragistry.evaluation.report.content import overview
 
-        lines = [str(self.verdict), *self.warnings]
+        lines = [*self.first_lines, *self.warnings]
         if not self.techniques:
             return html_table(lines, [], [])
         table = overview(self)

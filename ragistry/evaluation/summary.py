@@ -57,6 +57,7 @@ def summarise(
     untimed: Set[str] = frozenset(),
     variants: Mapping[str, str] | None = None,
     tune_on: float | None = None,
+    embedders: Sequence[str] = (),
 ) -> Comparison:
     """Compute a comparison from rankings.
 
@@ -76,6 +77,7 @@ def summarise(
         untimed: Techniques whose costs are unknown.
         variants: Name of a column of the grid → the technique that it varies.
         tune_on: Share of the queries on which the best variant is chosen.
+        embedders: A technique with each embedder.
 
     Raises:
         EvaluationError: A measure needs spans and the test set has none, or the fraction leaves no queries.
@@ -102,6 +104,14 @@ def summarise(
         start = baseline if baseline in main_values else next(iter(candidates))
         tried = {start: main_values[start]} | candidates
         selection = statistics.tune_on(tune_on, tried, start, main, dataset.groups, seed=seed)
+    tested = [
+        pair
+        for measure in map(str, measures)
+        for pair in pairs_of(pairs, measure, {name: values[name][measure] for name in values}, groups, seed=seed)
+    ]
+    by_model = sorted((name for name in embedders if name in main_values), key=lambda name: name != baseline)
+    between = [(name, by_model[0]) for name in by_model[1:]]
+    embedder_pairs = [pair for pair in tested if pair.measure == main and (pair.a, pair.b) in between]
     comparison = Comparison(
         name=dataset.name,
         measure=main,
@@ -124,11 +134,8 @@ def summarise(
             )
             for name, of in rankings.items()
         },
-        pairs=[
-            pair
-            for measure in map(str, measures)
-            for pair in pairs_of(pairs, measure, {name: values[name][measure] for name in values}, groups, seed=seed)
-        ],
+        pairs=tested,
+        embedder_pairs=embedder_pairs or pairs_of(between, main, main_values, groups, seed=seed),
         provenance={
             **provenance,
             "statistics": {

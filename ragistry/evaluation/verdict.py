@@ -74,7 +74,7 @@ def verdict(comparison: Comparison) -> Verdict:
     best = best_of(pairs, comparison.techniques)
     if best is not None:
         pair = next(pair for pair in pairs if pair.a == (comparison.techniques[best].same_as or best))
-        low, high = _shown(max(0.0, pair.family_low)), _shown(pair.family_high)
+        low, high = _shown(pair.family_low), _shown(pair.family_high)
         better = f"better than {baseline} by {low} to {high}{_cost(comparison, best, FOR)}"
         return _decided("use", best, candidate, better)
     if keeps(pairs, comparison.margin):
@@ -126,9 +126,7 @@ def _not_better(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     name = nearest.a if len(pairs) == 1 else f"the best of {len(pairs)} others, {nearest.a},"
     if nearest.family_high <= 0:
         return f"{name} is worse by {_shown(-nearest.family_high)} to {_shown(-nearest.family_low)}"
-    return (
-        f"{name} is at most {_shown(ceil(nearest.family_high * 100) / 100)} better{_cost(comparison, nearest.a, COSTS)}"
-    )
+    return f"{name} is at most {_shown(nearest.family_high)} better{_cost(comparison, nearest.a, COSTS)}"
 
 
 def _undecided(comparison: Comparison, pairs: Sequence[Pair], candidate: bool) -> Verdict:
@@ -137,7 +135,7 @@ def _undecided(comparison: Comparison, pairs: Sequence[Pair], candidate: bool) -
     wanted = comparison.margin
     needed = questions_for(pair, wanted, len(pairs))
     if needed <= pair.queries:  # The margin would have been shown; what was measured is smaller.
-        wanted = max(abs(pair.difference), 0.001)
+        wanted = max(round(abs(pair.difference), 3), 0.001)
         needed = max(questions_for(pair, wanted, len(pairs)), pair.queries + 1)
     documents = comparison.provenance["dataset"]["documents"]
     groups = ceil(needed * pair.clusters / pair.queries)
@@ -146,10 +144,10 @@ def _undecided(comparison: Comparison, pairs: Sequence[Pair], candidate: bool) -
             "impossible", None, False,
             f"These documents cannot decide it: {numbered(documents, '[document gives|documents give]')} "
             f"{pair.clusters:,} independent questions, and about {_rounded(groups):,} would show a difference of "
-            f"{_shown(wanted)}; use people's questions (--queries FILE).",
+            f"{wanted:.3g}; use people's questions (--queries FILE).",
         )  # fmt: skip
     more = numbered(_rounded(needed - pair.queries), "more [question|questions]")
-    return Verdict("undecided", None, False, f"Not decided: about {more} would show a difference of {_shown(wanted)}.")
+    return Verdict("undecided", None, False, f"Not decided: about {more} would show a difference of {wanted:.3g}.")
 
 
 def questions_for(pair: Pair, difference: float, family: int) -> int:
@@ -178,9 +176,8 @@ def _milliseconds(value: float) -> str:
 
 
 def _shown(value: float) -> str:
-    """Format a difference with two decimals, or three if it is small."""
-    value = 0.0 if abs(value) < 0.0005 else value  # never -0.00
-    return f"{value:.2f}" if value >= 0.0095 or value == 0 else f"{value:.3f}"
+    """Format a difference as tables do, so that the verdict has the same numbers."""
+    return f"{value:z.3f}"
 
 
 def _rounded(number: int) -> int:

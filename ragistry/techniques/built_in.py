@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf, isfinite, nextafter
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -23,9 +23,13 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class TechniqueConfig(BaseModel):
-    """The settings of every built-in technique; unknown settings are errors."""
+    """The settings of every built-in technique; unknown settings are errors.
+
+    ``read_if`` lists settings that are not always read, each with another setting and the values with which it is.
+    """
 
     model_config = ConfigDict(extra="forbid")
+    read_if: ClassVar[tuple[tuple[Any, ...], ...]] = ()
 
     top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
     min_score: dict[str, Number] | None = Field(

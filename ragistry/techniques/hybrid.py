@@ -53,6 +53,7 @@ class HybridTechnique:
     """
 
     class Config(TechniqueConfig):
+        read_if = (("k", "fusion", "rrf"),)
         fusion: Fusion = Field(
             default="dbsf",
             description="dbsf: scores in standard deviations; rrf: ranks; min_max: scores scaled to [0, 1]",

@@ -64,6 +64,7 @@ class SelfRAGTechnique(PromptedTechnique):
     """
 
     class Config(PromptedConfig):
+        read_if = (("demand_prompt", "on_demand", True),)
         n: Whole = Field(
             default=10, ge=1, le=100, description="number of documents of the base that are judged, one call each"
         )

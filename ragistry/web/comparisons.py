@@ -117,7 +117,7 @@ def _report_row(folder: Path, name: str, version: tuple[int, ...]) -> ReportRow 
     except EvaluationError:
         return None
     made, warnings = str(report.provenance["made"]), tuple(report.warnings[:1])
-    return ReportRow(name, made, report.name, tuple(report.techniques), str(report.verdict), warnings)
+    return ReportRow(name, made, report.name, tuple(report.techniques), " ".join(report.first_lines), warnings)
 
 
 def read_report(folder: Path, name: str) -> Comparison:

@@ -117,9 +117,12 @@ def test_result_has_measures_costs_pairs_and_provenance(compared):
 
 def test_second_comparison_embeds_nothing(real, monkeypatch, compared, tmp_path):
     monkeypatch.setattr("ragistry.models.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("embedded"))
-    grid = {"hybrid.k": [1, 60], "chunk_size": ["document"]}
+    grid = {"hybrid.fetch": [1, 60], "chunk_size": ["document"]}
     second = compare(["naive", "hybrid"], topics(), workspace=real, grid=grid, cache=real.root / "cache")
-    assert list(second.techniques)[1:] == ["hybrid[k=1,chunk_size=document]", "hybrid[k=60,chunk_size=document]"]
+    assert list(second.techniques)[1:] == [
+        "hybrid[fetch=1,chunk_size=document]",
+        "hybrid[fetch=60,chunk_size=document]",
+    ]
     words = compare(["bm25", "steps"], topics(), ["nDCG@10", "R@5"], workspace=real, cache=tmp_path)
     assert words.runs["bm25"] == compared.runs["bm25"]
     assert (words.provenance["embedder"], words.indexes["document"].embed_tokens) == (None, 0), "words alone need none"
@@ -371,7 +374,18 @@ def test_unknown_techniques_and_values_of_a_grid_are_refused(workspace, tmp_path
         compare(["bm52"], topics(), workspace=workspace, cache=tmp_path)
     with refused(InvalidConfigError, "'many'"):
         compare(["hybrid"], topics(), workspace=workspace, grid={"hybrid.k": ["many"]}, cache=tmp_path)
+    for technique, grid in (
+        ("hybrid", {"hybrid.k": [10, 60]}),
+        ("hybrid", {"hybrid.k": [10, 60], "hybrid.fusion": ["min_max", "dbsf"]}),
+        ("routed", {"routed.on_error": ["all", "abstain"]}),
+        ("routed", {"routed.margin": [0.1, 0.2], "routed.router": ["all"]}),
+    ):
+        parameter = next(iter(grid))
+        with refused(EvaluationError, parameter, "is read only with"):
+            compare([technique], topics(), workspace=workspace, grid=grid, cache=tmp_path)
     assert list(tmp_path.iterdir()) == []  # nothing was embedded for it
+    read = {"hybrid.k": [10, 60], "hybrid.fusion": ["min_max", "rrf"]}
+    assert len(compare(["hybrid"], topics(), workspace=workspace, grid=read, cache=tmp_path).techniques) == 4
 
 
 def test_every_public_name_is_there():

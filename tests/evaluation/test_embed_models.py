@@ -92,6 +92,15 @@ def test_each_model_has_one_index_for_all_techniques(opened: Workspace, tmp_path
     for text in (terminal, markdown(found).replace("\\", ""), page(found)):
         table = text[text.index("Embedding models") :]
         assert all(words in table for words in (*MODELS, "index s", "CPU s", "search ms", "CPU ms", "MB"))
+    [pair] = found.embedder_pairs
+    assert pair in found.main_pairs, "the interval is that of the table"
+    assert (pair.a, pair.b) == ("naive[folder:./mine]", "naive[minilm]")
+    assert found.first_lines == [str(found.verdict), f"{pair.verdict()}."]
+    assert found.first_lines[1] in " ".join(terminal.split())
+    assert found.first_lines[1] in page(found)
+    by_words = {"workspace": opened, "embed_models": MODELS, "baseline": "bm25"}
+    [apart] = compare(["bm25", "hybrid"], topics(), ["nDCG@10"], **by_words).embedder_pairs
+    assert (apart.a, apart.b) == ("hybrid[folder:./mine]", "hybrid[minilm]")
 
 
 def test_a_technique_without_vectors_is_the_best_with_no_model(opened: Workspace) -> None:

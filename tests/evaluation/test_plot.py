@@ -38,15 +38,15 @@ def test_means_and_intervals_are_drawn(result):
 @pytest.mark.usefixtures("agg")
 def test_sweep_of_one_parameter_is_a_curve(tmp_path):
     with hashed_workspace(tmp_path) as workspace:
-        grid = {"hybrid.k": [60, 1, 10], "hybrid.fusion": ["rrf"]}
+        grid = {"hybrid.fetch": [60, 1, 10], "hybrid.fusion": ["rrf"]}
         both = compare(["hybrid"], topics(), ["RR@10"], workspace=workspace, grid=grid, progress=False)
         assert sweep(list(both.techniques)) is None
-        swept = compare(["hybrid", "bm25"], topics(), ["RR@10"], workspace=workspace, grid={"hybrid.k": [60, 1, 10]},
-                        progress=False)  # fmt: skip
+        grid = {"hybrid.fetch": [60, 1, 10]}
+        swept = compare(["hybrid", "bm25"], topics(), ["RR@10"], workspace=workspace, grid=grid, progress=False)
     axes = swept.plot()
-    assert axes.get_xlabel() == "hybrid.k"
+    assert axes.get_xlabel() == "hybrid.fetch"
     assert axes.lines[0].get_xdata().tolist() == [1, 10, 60]
-    assert [line.get_label() for line in axes.lines] == ["hybrid.k", "bm25"]
+    assert [line.get_label() for line in axes.lines] == ["hybrid.fetch", "bm25"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -229,3 +230,34 @@ def test_scale_holds_its_values_and_marks_round_numbers(values):
     logarithmic = Scale(min(ends) / 1.6, max(ends) * 1.6, log=True)
     assert {f"{mark:.0e}"[0] for mark in logarithmic.marks()} <= {"1", "2", "5"}
     assert logarithmic.marks()
+
+
+def numbers(text: str) -> list[str]:
+    return re.findall(r"[-+]?\d\.\d{3}", text.replace("\N{MINUS SIGN}", "-"))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_first_line_has_the_numbers_of_the_tables_below(seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    better = drawn.uniform(-0.6, 0.6)
+    ranks = {
+        name: [1 + int(drawn.integers(0, 4) * (1 - gain) > 1) for _ in range(40)]
+        for name, gain in (("base", 0.0), *((f"t{number}", better) for number in range(1 + seed % 4)))
+    }
+    techniques = {name: Answers(lambda number, at=at: at[number]) for name, at in ranks.items()}
+    found = compare(techniques, numbered(40), "nDCG@10", "base", chunk_size="document", tune_on=0.5, seed=seed)
+    said = found.verdict.sentence
+    named = [one for one in found.main_pairs if re.search(rf"\b{one.a}\b", said)]
+    for name, text in reports(found).items():
+        chosen = found.selection
+        assert chosen is not None
+        assert all(line in " ".join(text.split()) for line in found.first_lines), name
+        if chosen.chosen != chosen.baseline:
+            gain = [f"{end:+z.3f}" for end in (chosen.gain_held_out, chosen.low, chosen.high)]
+            assert numbers(found.first_lines[1].rpartition(": ")[2]) == gain
+            assert f"{gain[0]} [{gain[1]}, {gain[2]}]" in text.replace("\N{MINUS SIGN}", "-"), name
+        for pair in named:
+            ends = [one.lstrip("+-") for one in numbers(said)]
+            rows = [line for line in re.split(r"\n|<tr", text) if re.search(rf"\b{pair.a}\b", line) and "[" in line]
+            shown = [one.lstrip("+-") for one in numbers(rows[0].partition("[")[2])[:2]]
+            assert {*ends} <= {*shown}, (name, said, rows[0])

@@ -146,8 +146,8 @@ def overview(comparison: Comparison) -> ReportTable:
             [name, f"{result.measures[main].mean:.3f}", *lead, f"{result.latency_ms.p50:.1f}" if result.timed else ""]
         )
     note = (
-        f"Means over {numbered(comparison.queries, '[query|queries]')}, with 95 % intervals of the differences. * "
-        "marks significance after Holm's correction; ms: median time of a search."
+        f"Means over {numbered(comparison.queries, '[query|queries]')}, with 95 % intervals of the differences for "
+        "all pairs together. * marks significance after Holm's correction; ms: median time of a search."
     )
     columns = ["technique", main, f"vs {baseline if len(baseline) <= SHORT else 'baseline'} [95 %]", "p (Holm)", "ms"]
     return ReportTable("Techniques", columns, rows, note, _chosen(comparison))
@@ -156,9 +156,10 @@ def overview(comparison: Comparison) -> ReportTable:
 def embed_models(comparison: Comparison) -> ReportTable:
     """List the compared embedders: the best technique with each, and the cost of its index and of a search."""
     used = {name: of["embed_model"] for name, of in comparison.provenance["techniques"].items() if "embed_model" in of}
+    compared = {name for pair in comparison.embedder_pairs for name in (pair.a, pair.b)} or used
     rows: list[Row] = []
     for model, identity in comparison.provenance.get("embedders", {}).items():
-        best = next((name for name in comparison.by_quality if used.get(name) == identity), None)
+        best = next((name for name in comparison.by_quality if name in compared and used.get(name) == identity), None)
         if best is None:
             continue
         result = comparison.techniques[best]
@@ -168,8 +169,8 @@ def embed_models(comparison: Comparison) -> ReportTable:
         row += [f"{sum(one.disk_bytes for one in costs) / 1e6:,.1f}"]
         rows.append([*row, f"{result.latency_ms.p50:.1f}", f"{result.cpu_ms.p50:.1f}"])
     note = (
-        f"{comparison.measure} and the search are those of the best technique with each model. Index: time and CPU to "
-        "embed and write it, also for vectors of earlier comparisons, but not for those of the library."
+        f"{comparison.measure} and the search are those of one technique with each model. Index: time and "
+        "CPU to embed and write it, also for vectors of earlier comparisons, but not for those of the library."
     )
     columns = ["embedding model", comparison.measure, "index s", "CPU s", "MB", "search ms", "CPU ms"]
     return ReportTable("Embedding models", columns, rows, note)
@@ -215,18 +216,19 @@ def differences(comparison: Comparison) -> ReportTable:
     """List each pair on each measure, in the order of ``comparison.pairs``."""
     rows: list[Row] = []
     for pair in comparison.pairs:
-        family = f"[{signed(pair.family_low)}, {signed(pair.family_high)}]"
+        alone = f"[{signed(pair.low)}, {signed(pair.high)}]"
         counts = f"{pair.wins} / {pair.ties} / {pair.losses}"
         effect = "" if pair.effect_size is None else signed(pair.effect_size, 2)
         detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}" if pair.detectable <= 1 else "> 1"
-        tested = [p_value(pair.p_holm, pair.significant), counts, family, p_value(pair.p), effect, detectable]
+        tested = [p_value(pair.p_holm, pair.significant), counts, alone, p_value(pair.p), effect, detectable]
         rows.append([pair.a, pair.measure, difference(pair), *tested])
     statistics = comparison.provenance["statistics"]
     note = (
         f"{statistics['test'].capitalize()}, with Holm's correction over {statistics['family']}; * marks significant "
-        "differences. Difference: mean with its 95 % interval. All pairs: the 95 % interval for all pairs of the "
-        "measure together. Won / tied / lost: number of queries. Effect size: Cohen's d_z. Detectable: the smallest "
-        "true difference that a test set like this one shows in four of five cases."
+        "differences. Difference: mean with the 95 % interval for all pairs of the measure together. Alone: the 95 % "
+        "interval and p-value of the pair without a correction. Won / tied / lost: number of queries. Effect size: "
+        "Cohen's d_z. Detectable: the smallest true difference that a test set like this one shows in four of five "
+        "cases."
     )
     if statistics["groups"] < comparison.queries:
         note += f" Queries of one group are not independent: they count as {statistics['groups']:,} groups."
@@ -235,7 +237,7 @@ def differences(comparison: Comparison) -> ReportTable:
             f" The smallest margin that would have kept {comparison.baseline} is {smallest_margin(main):.3f} in "
             f"{comparison.measure}; it was {comparison.margin:g}."
         )
-    tests = ["p (Holm)", "won / tied / lost", "all pairs", "p", "effect size", "detectable"]
+    tests = ["p (Holm)", "won / tied / lost", "alone", "p", "effect size", "detectable"]
     columns = [f"against {comparison.baseline}", "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
     return ReportTable("Differences", columns, rows, note, strong)
@@ -350,8 +352,8 @@ def explained(comparison: Comparison) -> ReportTable:
 
 
 def difference(pair: Pair, sign: int = 1) -> Interval:
-    """Return the difference and its interval; with the ``sign`` -1, of b minus a."""
-    low, high = sorted((sign * pair.low, sign * pair.high))
+    """Return the difference and its interval for all pairs; with the ``sign`` -1, of b minus a."""
+    low, high = sorted((sign * pair.family_low, sign * pair.family_high))
     return Interval(sign * pair.difference, low, high)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragistry.evaluation.result import Comparison
 
 VARIANT = re.compile(r"(?P<technique>.+)\[(?P<key>[\w.]+)=(?P<value>[^,\[\]]+)\]")
-"""A column of a grid with one varied parameter, such as ``hybrid[k=10]``."""
+"""A column of a grid with one varied parameter, such as ``hybrid[fetch=10]``."""
 
 
 def plot(comparison: Comparison, measure: str | None = None, ax: Any = None) -> Any:

@@ -44,7 +44,8 @@ def print_report(comparison: Comparison, out: Console, *, wrap: bool = True, det
         out.print(hanging)
 
     made = tables(comparison)
-    say(str(comparison.verdict), "bold")
+    for line in comparison.first_lines:
+        say(line, "bold")
     for failure in failures(comparison):
         say(failure, "bold red", "x")
     for name in ("overview", "models", *(IN_DETAIL if details else ())):
@@ -98,7 +99,9 @@ def print_table(table: ReportTable, out: Console, *, wrap: bool = True) -> None:
 def markdown(comparison: Comparison) -> str:
     """Return the report as Markdown, with the most different queries but without their rankings."""
     made = tables(comparison)
-    lines = [f"# Retrieval techniques on {_plain(comparison.name)}", "", f"**{_plain(str(comparison.verdict))}**"]
+    lines = [f"# Retrieval techniques on {_plain(comparison.name)}"]
+    for line in comparison.first_lines:
+        lines += ["", f"**{_plain(line)}**"]
     lines += _listed("Failed techniques", failures(comparison))
     if first := made.pop("overview", None):
         lines += ["", *_table(first), "", _plain(first.note)]

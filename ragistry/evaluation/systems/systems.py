@@ -14,6 +14,7 @@ from typing import Any
 
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
+from ragistry.errors import EvaluationError
 from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
@@ -205,7 +206,23 @@ def checked_entries(
         if isinstance(cls := given[one.technique], type) and not complaints(cls):
             checked.entries[one.entry] = Entry(one.entry, cls.__qualname__, dict(one.changes))
             checked.classes[one.entry] = cls
+    _check_is_read(variants, checked)
     return varied, checked, parts
+
+
+def _check_is_read(variants: Sequence[Variant], checked: Checked) -> None:
+    """Raise `EvaluationError` for a parameter of the grid that no variant reads, by ``read_if`` of the settings."""
+    is_read: dict[str, bool] = {}
+    for one in variants:
+        cls = checked.classes.get(one.entry) if one.changes else None
+        model: Any = None if cls is None else config_model(cls)
+        for key, name, *values in getattr(model, "read_if", ()):
+            if key in one.changes:
+                said = f"{one.technique}.{key} is read only with {name}: {' or '.join(map(str, values))}"
+                config = model.model_validate(checked.entries[one.entry].config)
+                is_read[said] = is_read.get(said, False) or getattr(config, name) in values
+    for said in (said for said, is_so in is_read.items() if not is_so):
+        raise EvaluationError(f"grid: {said}; add that to the grid")
 
 
 def comparable(registry: TechniqueRegistry, *, on_library: bool) -> tuple[list[str], list[str]]:

@@ -1,6 +1,6 @@
 """The columns of a comparison: techniques varied by a grid, and how documents are cut.
 
-A grid is ``hybrid.k=10,60`` or ``chunk_size=document,500``: every combination of the values is compared.
+A grid is ``hybrid.fusion=dbsf,rrf`` or ``chunk_size=document,500``: every combination of the values is compared.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Variant:
 
 
 def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
-    """Parse ``["hybrid.k=10,60"]`` as ``{"hybrid.k": [10, 60]}``; values are JSON, such as ``[1, 0]``, or text.
+    """Parse ``["hybrid.fetch=10,60"]`` as ``{"hybrid.fetch": [10, 60]}``; values are JSON, such as ``[1, 0]``, or text.
 
     Raises:
         EvaluationError: A line is malformed, or names a parameter again.
@@ -81,7 +81,7 @@ def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
         values = [value.strip() for value in _COMMA.split(text)]
         if not equals or not key or not all(values):
             raise EvaluationError(
-                f"a grid must be TECHNIQUE.PARAMETER=VALUE,VALUE, such as hybrid.k=10,60; got {line!r}"
+                f"a grid must be TECHNIQUE.PARAMETER=VALUE,VALUE, such as hybrid.fusion=dbsf,rrf; got {line!r}"
             )
         if key in grid:
             raise EvaluationError(f"the grid has {key!r} twice; put all values after one =")
@@ -122,7 +122,7 @@ def variants(
 ) -> list[Variant]:
     """Combine every technique with every combination of its grid values, in order.
 
-    The name shows the varied values: ``hybrid[k=10,chunk_size=500/75]``, ``naive[minilm]``.
+    The name shows the varied values: ``hybrid[fetch=10,chunk_size=500/75]``, ``naive[minilm]``.
 
     Args:
         techniques: The techniques.

@@ -58,6 +58,11 @@ class CollectionRoutedTechnique:
     """
 
     class Config(TechniqueConfig):
+        read_if = (
+            *((key, "router", "evidence", "embedding") for key in ("margin", "threshold", "most", "sample")),
+            ("evidence", "router", "evidence"),
+            ("on_error", "router", "llm"),
+        )
         router: Literal["evidence", "embedding", "llm", "explicit", "all"] = Field(
             default="evidence", description="the router that chooses"
         )
