@@ -40,13 +40,11 @@ MAIN, FIRST = "nDCG@10", "nDCG@3"
 BASE = "hybrid"
 FEW: dict[str, dict[str, Any]] = {
     "multi_query": {"n": 3},
-    "step_back": {},
     "decompose": {"n": 1, "passages": 2, "passage_characters": 200},
     "hyde": {},
     "llm_rerank": {"fetch": 5, "orders": 1, "passage_characters": 200},
     "contextual_compression": {"n": 2},
     "corrective": {"n": 1, "grade": 2, "passage_characters": 300},
-    "self_rag": {"n": 2},
 }
 """The techniques, and parameters with few calls for a model on the processor."""
 

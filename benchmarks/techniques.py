@@ -46,10 +46,6 @@ WHEN = {
     "paid for. It returns more text, not other sources, so these sets cannot show what it is for.",
     "sentence_window": "Use it where an answer goes on in the next chunk; not where every token returned is paid for. "
     "It returns more text, not other sources, so these sets cannot show what it is for.",
-    "rm3": "Use it to widen a search by words alone; not over `hybrid`, whose vectors find other words already.",
-    "rocchio": "Use it to widen a search by vectors alone; not where words matter, for only vectors rank its results.",
-    "adaptive": "Use it where embedding a query costs time or money; not where that is cheap, since the other queries "
-    "search words twice.",
     "rerank": "Use it where the last percent matters and token vectors are kept, or with a cross-encoder at a server; "
     "not where milliseconds count.",
     "graph": "Use it for questions that join facts of several sources; not where one passage answers.",

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 READERS = "ragistry.readers"
 BUILT_IN: dict[str, dict[str, str]] = {
     "ragistry.techniques": {
-        "adaptive": "ragistry.techniques.adaptive:AdaptiveTechnique",
         "bm25": "ragistry.techniques.bm25:BM25Technique",
         "collection_routed": "ragistry.techniques.routing.technique:CollectionRoutedTechnique",
         "contextual_compression": "ragistry.techniques.contextual_compression:ContextualCompressionTechnique",
@@ -48,11 +47,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "parent_document": "ragistry.techniques.parent_document:ParentDocumentTechnique",
         "pipeline": "ragistry.pipelines.technique:PipelineTechnique",
         "rerank": "ragistry.techniques.rerank:RerankTechnique",
-        "rm3": "ragistry.techniques.prf:RM3Technique",
-        "rocchio": "ragistry.techniques.prf:RocchioTechnique",
-        "self_rag": "ragistry.techniques.self_rag:SelfRAGTechnique",
         "sentence_window": "ragistry.techniques.sentence_window:SentenceWindowTechnique",
-        "step_back": "ragistry.techniques.step_back:StepBackTechnique",
     },
     "ragistry.embedders": {
         "all-MiniLM-L6-v2": "ragistry.models.minilm:MiniLMEmbedder",

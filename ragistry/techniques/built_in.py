@@ -16,7 +16,7 @@ from ragistry.utils.limits import check_query, check_top_k
 
 STAGES = {
     "naive": "dense", "naive_rag": "dense", "bm25": "bm25", "learned_sparse": "learned_sparse", "hybrid": "hybrid",
-    "graph": "graph", "rerank": "reranker", "self_rag": "self_rag",
+    "graph": "graph", "rerank": "reranker",
 }  # fmt: skip
 """Technique → the stage of its scores that can be compared with a number."""
 PACKAGE = __name__.partition(".")[0]

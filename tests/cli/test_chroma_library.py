@@ -32,7 +32,7 @@ def test_default_technique_on_a_server_is_one_that_runs_there(served: Run, ragis
     listed = served("techniques", "--json").json["techniques"]
     assert [row["name"] for row in listed if row["default"]] == ["naive"]
     done = served("doctor", "--json")
-    works, failed = done.findings["techniques"][1], done.findings["bm25, hybrid, adaptive"]
+    works, failed = done.findings["techniques"][1], done.findings["bm25, hybrid"]
     assert works.startswith("naive, ")
     assert "; by default naive (" in works
     assert (done.code, failed[0]) == (0, "warning")

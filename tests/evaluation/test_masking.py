@@ -172,7 +172,7 @@ def test_rankings_without_texts_are_those_with_texts(size, workspace, tmp_path, 
     (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows_of_file))
     dataset = read_library(workspace, tmp_path / "queries.jsonl")
     techniques = {
-        "naive": None, "bm25": None, "hybrid": None, "rm3": None,
+        "naive": None, "bm25": None, "hybrid": None, "graph": None,
         "rrf": {"use": "hybrid", "bases": ["bm25", "naive"], "fusion": "rrf", "fetch": 3},
         "nested": {"use": "hybrid", "bases": ["hybrid", "bm25"], "weights": [2, 1]},
     }  # fmt: skip

@@ -158,7 +158,7 @@ def test_every_technique_that_the_store_supports_searches_it(filled: Workspace) 
     has_words = "text" in filled.store.abilities
     assert filled.registry.entry("distinct").base == ("hybrid" if has_words else "naive")
     for technique in filled.registry.names():
-        needs_words = technique in ("bm25", "hybrid", "rm3", "adaptive", "graph")
+        needs_words = technique in ("bm25", "hybrid", "graph")
         if not filled.registry.missing_model(technique) and (has_words or not needs_words):
             assert sources_of(filled.search("compost for the soil", technique))[0] == "soil", technique
     if not has_words:

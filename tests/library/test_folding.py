@@ -162,7 +162,7 @@ class Counting:
 MODEL = Counting()
 ASKING: dict[str, dict[str, Any]] = {
     name: {"use": name, "base": "hybrid", "generator": MODEL}
-    for name in ("multi_query", "llm_rerank", "decompose", "corrective", "contextual_compression", "self_rag")
+    for name in ("multi_query", "llm_rerank", "decompose", "corrective", "contextual_compression")
 }
 ASKING["hyde"] = {"use": "hyde", "generator": MODEL}
 ASKING["rerank"] = {"use": "rerank", "base": "hybrid", "reranker": MODEL}

@@ -65,7 +65,7 @@ def test_symbols_are_phrases_and_punctuation_is_none(workspace: Workspace | Remo
 
 
 @pytest.mark.parametrize(
-    "technique", ["naive", "bm25", "hybrid", "rerank", "mmr", "parent_document", "graph", "rm3", "rocchio", "routed"]
+    "technique", ["naive", "bm25", "hybrid", "rerank", "mmr", "parent_document", "graph", "routed"]
 )
 def test_phrases_are_searched_by_every_technique(filled: Workspace, technique: str) -> None:
     assert sorted(names(filled, ONLY, technique)) == ["a.txt", "c.txt"]

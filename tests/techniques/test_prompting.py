@@ -30,16 +30,14 @@ from tests.techniques.doubles import MINILM, QUESTION, Facts, Says, degraded, fi
 
 ANSWERS: dict[str, Any] = {
     "multi_query": {"queries": ["discovery of superconductivity", "president in 1911"]},
-    "step_back": {"question": "history of the United States"},
     "decompose": {"answer": "1911", "follow_up": "president in 1911"},
     "hyde": {"passages": ["In 1911, when it was discovered, William Howard Taft was president."]},
     "llm_rerank": {"ranking": [2, 1]},
     "contextual_compression": {"sentences": ["."]},
-    "self_rag": {"answer": "Taft", "relevance": "relevant", "support": "full", "usefulness": 5},
     "corrective": {"grade": "correct"},
 }
 PLACEHOLDERS = {"llm_rerank": "{passages}", "decompose": "{steps} {passages}"} | dict.fromkeys(
-    ("contextual_compression", "self_rag", "corrective"), "{passage}"
+    ("contextual_compression", "corrective"), "{passage}"
 )
 FAILURES: dict[str, tuple[Any, type[ModelError]]] = {
     "down": (ModelConnectionError("no server"), ModelConnectionError),
@@ -101,9 +99,7 @@ def test_answer_is_remembered_until_the_store_changes(name, changing):
 
 BLANK: dict[str, Any] = {
     "multi_query": {"queries": ["", " "]},
-    "step_back": {"question": " \n"},
     "hyde": {"passages": [""]},
-    "self_rag": "",
     "llm_rerank": "",
 }
 
@@ -197,7 +193,7 @@ def test_comparison_is_recorded_and_repeated_without_the_model(tmp_path):
     few = topics()
     queries = dict(list(few.queries.items())[:2])
     dataset = replace(few, queries=queries, qrels={query: few.qrels[query] for query in queries}, groups={}, kinds={})
-    asking, record = ["multi_query", "self_rag"], tmp_path / "models.db"
+    asking, record = ["multi_query", "contextual_compression"], tmp_path / "models.db"
     with Writer("qwen3:4b", accent="vllm") as server:
         (tmp_path / "config" / "models.yaml").write_text(
             "generators:\n  broken: {use: openai, url: 'http://127.0.0.1:9', model: none}\n"

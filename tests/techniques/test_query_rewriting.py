@@ -12,7 +12,6 @@ from ragistry.techniques.decompose import DecomposeTechnique
 from ragistry.techniques.hyde import HyDETechnique
 from ragistry.techniques.multi_query import MultiQueryTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.techniques.step_back import StepBackTechnique
 from ragistry.testing.techniques import same_answer
 from tests.messages import check_message
 from tests.techniques.doubles import FACTS, MINILM, QUESTION, Facts, Says, degraded, names, traced
@@ -36,17 +35,6 @@ def test_multi_query_searches_no_query_twice_and_no_more_than_n():
     generator = queries("How hot??", " ", "one", "ONE ", "two", "three")
     MultiQueryTechnique({"n": 2, "fetch": 7}, base=base, generator=generator).retrieve("how hot")
     assert base.queries == ["how hot", "one", "two"]
-
-
-def test_step_back_searches_the_more_general_question_of_the_paper_too(facts):
-    question = "Estella Leopold went to which school between August 1954 and November 1954?"
-    generator = Says({"question": "What degrees in botany does Estella Leopold have?"})
-    technique = StepBackTechnique({}, base=BM25Technique({}, store=facts), generator=generator)
-    documents, stages = traced(technique, question)
-    assert names(documents)[0] == "education"
-    assert documents[0].score == pytest.approx(2 / 61)
-    [step] = [stage for stage in stages if stage.name == "step back"]
-    assert step.detail["queries"] == ["What degrees in botany does Estella Leopold have?"]
 
 
 def self_ask(prompt: str) -> Any:

@@ -314,7 +314,6 @@ def test_auto_as_a_base_depends_on_the_store(tmp_path):
 
 
 BAD: dict[str, list[dict[str, Any]]] = {
-    "adaptive": [{"clear": 1}, {"clear": -0.1}, {"identifiers": 0}, {"rules": 3}],
     "bm25": [{"top_k": 0}, {"top_k": "many"}, {"k1": 1.2}],
     "naive": [{"top_k": 0, "topk": 3}],
     "graph": [{"hops": 0}, {"restart": 1}, {"seed": 3}, {"weight": -1}],
@@ -324,7 +323,6 @@ BAD: dict[str, list[dict[str, Any]]] = {
     ],
     "parent_document": [{"max_characters": 0}],
     "sentence_window": [{"window": -1}],
-    "rm3": [{"original_weight": 0}, {"fb_terms": 0}, {"language": "klingon"}],
     "llm_rerank": [{"step": 20}],
     "rerank": [{"weight": 0}, {"weight": 1.1}, {"fetch": 0}, {"wieght": 0.5}],
     "learned_sparse": [{"encoder": 3}],

@@ -78,14 +78,14 @@ def test_technique_that_cannot_run_is_marked_and_its_error_leads_to_the_manual(
     expect(page.get_by_role("article").first).to_be_visible()
     page.get_by_role("combobox", name="Technique").click()
     option = page.get_by_role("option", name="hyde Cannot run here: it needs a generator, and none is configured.")
-    expect(page.get_by_role("option").filter(has_text="Cannot run here")).to_have_count(8)
+    expect(page.get_by_role("option").filter(has_text="Cannot run here")).to_have_count(6)
     shoot(page, "cannot-run-menu")
     option.click()
     error = complaint(page, "'hyde' needs a generator", "config/models.yaml")
     expect(page.get_by_role("article").first).to_be_visible()  # what was found before
     shoot(page, "cannot-run")
     check_accessibility(page)
-    for technique in ("multi_query", "self_rag", "corrective"):
+    for technique in ("multi_query", "decompose", "corrective"):
         page.goto(f"{empty}/?q=tea&technique={technique}")
         complaint(page, technique, "config/models.yaml")
     page.goto(f"{empty}/?q=tea&technique=hyde&compare=bm25")
