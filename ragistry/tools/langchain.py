@@ -1,16 +1,13 @@
-"""LangChain adapters of the library: a retriever, a vector store, and the tools. Needs the extra ``langchain``."""
+"""LangChain adapters of the library: a retriever and the tools. Needs the extra ``langchain``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from ragistry.errors import CollectionNotFoundError, ConfigError, SourceError
-from ragistry.utils.custom_metadata import RESERVED, SET_KEYS, checked_metadata
-from ragistry.utils.ids import chunk_id
+from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.wording import no_collection, problem_of
@@ -20,7 +17,6 @@ try:
     from langchain_core.documents import Document as LangChainDocument
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import StructuredTool
-    from langchain_core.vectorstores import VectorStore
 except ModuleNotFoundError as error:
     raise ConfigError(f"{error.name!r} is not installed; run: {install_command('langchain')}") from error
 
@@ -134,149 +130,6 @@ def _check_among(names: Sequence[str], reach: Reach) -> None:
     for name in names:
         if name not in reach.names():
             raise CollectionNotFoundError(no_collection(name, reach.names()))
-
-
-class LibraryVectorStore(VectorStore):
-    """A collection as a vector store: search it, and add, replace, read and delete documents.
-
-    A document that is added becomes a source, and its id is the name of the source. A search returns it with this id
-    and its own metadata. A passage of a longer document, or of a file, has the id of its chunk; passages of files also
-    have the metadata of the library. The library embeds by itself. A metadata key that it uses, such as ``source`` or
-    ``page``, is stored as ``source_`` or ``page_``; conditions (``filter``) use these names.
-
-    Args:
-        library: The library of a workspace.
-        collection: The collection. Others are never read or written.
-        technique: Name of a technique; None for the default.
-
-    Raises:
-        CollectionNotFoundError: The collection does not exist.
-        UnknownTechniqueError: The technique does not exist.
-    """
-
-    def __init__(self, library: DocumentService, collection: str, technique: str | None = None) -> None:
-        library.collections.entry(collection)
-        if technique is not None:
-            library.registry.entry(technique)
-        self.library, self.collection, self.technique = library, collection, technique
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: Any,
-    ) -> list[str]:
-        """Add or replace documents, and return their ids. Raises as `DocumentService.ingest_text` does."""
-        from ragistry.library.ingest.plan import IngestPlan
-        from ragistry.library.ingest.source import SourceText
-        from ragistry.library.ingest.source_metadata import SourceMetadata
-
-        contents = list(texts)
-        names = [one or str(uuid4()) for one in (ids if ids is not None else [None] * len(contents))]
-        own = metadatas if metadatas is not None else [{}] * len(contents)
-        if not len(names) == len(own) == len(contents):
-            raise SourceError(
-                f"there are {len(contents)} texts, {len(names)} ids and {len(own)} metadata; pass as many of each"
-            )
-        kept = self._first_chunks(names)
-        sources = {}  # of several documents with one id, the last one is added
-        for name, text, metadata in zip(names, contents, own, strict=True):
-            if not text.strip():
-                raise SourceError(f"the text of document {name!r} is empty: {text!r}; leave it out")
-            before = dict.fromkeys(kept[name].metadata.get(SET_KEYS, ())) if name in kept else {}
-            new = checked_metadata({f"{key}_" if key in RESERVED else key: value for key, value in metadata.items()})
-            sources[name] = SourceText(text, name, metadata=SourceMetadata(before | new))
-        report = self.library.carry_out(IngestPlan(self.collection, list(sources.values())))
-        if report.failed:
-            raise report.failed[0].cause
-        return names
-
-    def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """Delete documents by their ids; unknown ids are passed over. A passage cannot be deleted alone."""
-        if ids is None:
-            raise SourceError("ids is None; name the documents to delete, or delete the collection")
-        if passages := self._of_collection(ids):
-            name = passages[0].metadata["source_file"]
-            raise SourceError(f"{passages[0].id!r} is a passage of {name!r}; delete the whole document by this name")
-        self.library.delete_sources(list(self._first_chunks(ids)), self.collection)
-        return True
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
-        """Read documents by their ids, whole, and passages by theirs; unknown ids are passed over."""
-        from ragistry.chunking.joined import joined_text
-
-        whole = []
-        for name, first in self._first_chunks(ids).items():
-            where = {"$and": [{"collection": self.collection}, {"source_file": name}]}
-            whole.append(
-                LangChainDocument(joined_text([*self.library.store.scan(where)]), metadata=_own(first), id=name)
-            )
-        return whole + self._documents(self._of_collection(ids))
-
-    def similarity_search(
-        self, query: str, k: int = 4, filter: Where | None = None, **options: Any
-    ) -> list[LangChainDocument]:
-        """Search by the technique; ``filter`` is a condition on metadata."""
-        return [one for one, _ in self.similarity_search_with_score(query, k, filter, **options)]
-
-    def similarity_search_with_score(
-        self, query: str, k: int = 4, filter: Where | None = None, **_: Any
-    ) -> list[tuple[LangChainDocument, float]]:
-        """Search by the technique, with its scores: higher is better."""
-        found = self.library.search(query, self.collection, k, technique=self.technique, where=filter).documents
-        return list(zip(self._documents(found), [one.score for one in found], strict=True))
-
-    @classmethod
-    def from_texts(  # type: ignore[override] # a library has its own embedder
-        cls,
-        texts: list[str],
-        embedding: None = None,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        library: DocumentService,
-        collection: str,
-        ids: list[str] | None = None,
-        **options: Any,
-    ) -> LibraryVectorStore:
-        """Add documents to a collection. ``embedding`` must be None, because the library embeds by itself."""
-        if embedding is not None:
-            raise ConfigError(f"embedding is {embedding!r:.80}, but a library embeds by itself; pass None")
-        store = cls(library, collection, **options)
-        store.add_texts(texts, metadatas, ids=ids)
-        return store
-
-    def _first_chunks(self, names: Sequence[str]) -> dict[str, Document]:
-        """Return the first chunk of each source that exists, by its name."""
-        ids = list(dict.fromkeys(chunk_id(self.collection, name, 0) for name in names))
-        return {one.metadata["source_file"]: one for one in self.library.store.get(ids)}
-
-    def _of_collection(self, ids: Sequence[str]) -> list[Document]:
-        found = self.library.store.get(list(dict.fromkeys(ids)))
-        return [one for one in found if one.metadata.get("collection") == self.collection]
-
-    def _documents(self, found: Sequence[Document]) -> list[LangChainDocument]:
-        second = [chunk_id(self.collection, one.metadata["source_file"], 1) for one in found]
-        longer = {one.metadata["source_file"] for one in self.library.store.get(list(dict.fromkeys(second)))}
-        return [
-            LangChainDocument(
-                one.content,
-                metadata=_own(one),
-                id=one.id if name in longer or "source_path" in one.metadata else name,
-            )
-            for one in found
-            for name in [one.metadata["source_file"]]
-        ]
-
-
-def _own(document: Document) -> dict[str, Any]:
-    """Return the metadata with which a document was added; of a passage of a file, all metadata."""
-    metadata = document.metadata
-    if "source_path" in metadata:
-        return dict(metadata)
-    keys = [key for key in metadata.get(SET_KEYS, ()) if key in metadata]  # a removed key stays in the list
-    return {key[:-1] if key[:-1] in RESERVED else key: metadata[key] for key in keys}
 
 
 def library_tool(tool: SearchLibraryTool) -> StructuredTool:

@@ -8,25 +8,19 @@ from itertools import product
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document as LangChainDocument
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph.prebuilt import create_react_agent
 
-from ragistry import Workspace, open_workspace
+from ragistry import open_workspace
 from ragistry.errors import (
     CollectionNotFoundError,
-    ConfigError,
     EmptyQueryError,
     InvalidLimitError,
-    RagistryError,
-    SourceError,
 )
-from ragistry.tools.langchain import LibraryRetriever, LibraryVectorStore, library_retriever, library_tool
+from ragistry.tools.langchain import LibraryRetriever, library_retriever, library_tool
 from ragistry.tools.search_library import SearchLibraryTool
-from tests.conftest import Corpus
-from tests.messages import refused
 
 TEXTS = {
     "tea": ["Steep green tea for two minutes.", "Black tea wants boiling water.", "Oolong is half oxidised.", "Mate"],
@@ -75,68 +69,6 @@ class TestRetrieverOfOneCollection(TestRetriever):
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return {"library": self.library, "technique": "naive", "collection": "tea", "k": 4}
-
-
-@pytest.mark.anyio
-class TestVectorStore(VectorStoreIntegrationTests):
-    """LangChain's own tests of a vector store, over a new collection each."""
-
-    @pytest.fixture
-    def anyio_backend(self) -> str:
-        return "asyncio"
-
-    @pytest.fixture
-    def vectorstore(self, workspace: Workspace) -> LibraryVectorStore:
-        workspace.library.create_collection("empty")
-        return LibraryVectorStore(workspace.library, "empty")
-
-
-def test_vector_store_has_documents_and_files(workspace: Workspace, corpus: Corpus) -> None:
-    library = workspace.library
-    library.create_collection("files")
-    library.create_collection("secret")
-    library.ingest_text("the boat of the others", "1", "secret")
-    library.ingest_folder(corpus({"boats.md": "# Boats\n\nA boat has a keel."}), "files")
-    store = LibraryVectorStore(library, "files", "hybrid")
-    metadata = {"source": "web", "page": 3, "year": 2026, "tags": ["a", "b"]}
-    long = "\n\n".join(f"Paragraph {number} about rope and sail and anchor." for number in range(300))
-    ids = store.add_documents([LangChainDocument("A raft has no keel.", metadata=metadata), LangChainDocument(long)])
-    assert store.add_texts(["A raft floats."], [{"year": 2027}], ids=[ids[0]]) == ids[:1]
-    [raft] = store.get_by_ids(ids[:1])
-    assert (raft.page_content, raft.metadata, raft.id) == ("A raft floats.", {"year": 2027}, ids[0])
-    assert store.get_by_ids([ids[1], "nothing"])[0].page_content == long
-    [passage] = store.similarity_search("paragraph 7 rope", k=1)
-    assert store.get_by_ids([str(passage.id)]) == [passage]
-    with refused(SourceError, ids[1]):
-        store.delete([str(passage.id)])
-    [boat] = store.as_retriever(search_kwargs={"k": 1}).invoke("keel of a boat")
-    assert (boat.metadata["source_file"], boat.metadata["section"]) == ("boats.md", "Boats")
-    assert store.similarity_search("raft", filter={"year": {"$gt": 2026}})[0].id == ids[0]
-    assert store.get_by_ids([one.id for one in library.search("boat", "secret").documents]) == []
-    store.add_documents([LangChainDocument("x", metadata=metadata, id="x")])
-    assert store.get_by_ids(["x"])[0].metadata == metadata
-    assert store.similarity_search("x", filter={"page_": 3})[0].id == "x"
-
-
-def test_vector_store_refuses_what_it_cannot_keep(workspace: Workspace) -> None:
-    workspace.library.create_collection("notes")
-    store = LibraryVectorStore(workspace.library, "notes")
-    for texts, metadatas, ids, value in (
-        ([" "], None, ["1"], "1"),
-        (["a", "b"], None, ["1"], "2"),
-        (["a"], [{"deep": {"er": 1}}], ["1"], "deep"),
-    ):
-        with refused(RagistryError, value):
-            store.add_texts(texts, metadatas, ids=ids)
-    with refused(SourceError, "ids"):
-        store.delete()
-    with refused(ConfigError, "embedding"):
-        LibraryVectorStore.from_texts(["a"], object(), library=workspace.library, collection="notes")  # type: ignore[arg-type]
-    with pytest.raises(CollectionNotFoundError):
-        LibraryVectorStore(workspace.library, "nowhere")
-    assert workspace.library.count("notes") == 0
-    made = LibraryVectorStore.from_texts(["a boat"], None, library=workspace.library, collection="notes", ids=["7"])
-    assert made.get_by_ids(["7"])[0].page_content == "a boat"
 
 
 def test_condition_of_one_call_limits_only_it(house: Any) -> None:
