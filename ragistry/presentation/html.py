@@ -10,6 +10,8 @@ from ragistry.presentation.blocks import BETWEEN_CELLS, PassageBlock, Style, lin
 from ragistry.presentation.excerpts import Excerpt
 
 TAGS = {"strong": "strong", "emphasis": "em", "code": "code", "match": "mark"}
+SHORT = 50
+"""Number of characters of a word in a cell, with its tags, up to which it is not broken at hyphens."""
 CUT = '<span class="rg-cut">…</span>'
 
 
@@ -45,9 +47,15 @@ def _block(block: PassageBlock, before: bool, after: bool) -> str:
         case "quote":
             return f"<blockquote>{words}</blockquote>"
         case "row":
-            return f"<tr><td>{words.replace(BETWEEN_CELLS, '</td><td>')}</td></tr>"
+            return f"<tr>{''.join(map(_cell, words.split(BETWEEN_CELLS)))}</tr>"
         case _:
             return f"<p>{words}</p>"
+
+
+def _cell(words: str) -> str:
+    """Keep a number, date or name in one line."""
+    is_short = " " not in words and len(words) < SHORT
+    return f'<td class="rg-short">{words}</td>' if is_short else f"<td>{words}</td>"
 
 
 def _styled(text: str, styles: Sequence[Style]) -> str:

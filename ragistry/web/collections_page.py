@@ -44,7 +44,7 @@ def register(state: AppState) -> None:
 
 def _table(view: CollectionsView) -> Callable[[CollectionStates], None]:
     show_notice = empty_notice()
-    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"), stacked=True)
+    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"))
     rows = KeyedList[CollectionState](
         made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry)
     )

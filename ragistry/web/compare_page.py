@@ -58,7 +58,7 @@ def register(state: AppState) -> None:
 
 def _list() -> Callable[[list[ReportRow]], None]:
     show_notice = empty_notice()
-    made = table("Comparisons", ("Date", "Test set", "Techniques", "Result"), stacked=True)
+    made = table("Comparisons", ("Date", "Test set", "Techniques", "Result"))
     rows = KeyedList[ReportRow](made.body, lambda found: found, _row)
 
     def show(found: list[ReportRow]) -> None:

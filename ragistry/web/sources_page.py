@@ -97,7 +97,7 @@ def _table(view: SourcesView) -> Callable[[], None]:
         "dense clearable debounce=200"
     )
     show_notice = empty_notice()
-    made = table("Sources", COLUMNS, right=("Chunks", "Actions"), stacked=True)
+    made = table("Sources", COLUMNS, right=("Chunks", "Actions"))
     rows = KeyedList[tuple[SourceInfo, bool]](
         made.body, lambda item: item[0].source_file, lambda item: _row(view, item[0].source_file)
     )

@@ -76,7 +76,7 @@ def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]
                 text_cell(parameter, "rg-name")
                 default = shown_value(about["default"]) if "default" in about else "required"
                 text_cell(shown_value(config[parameter]) if parameter in config else default)
-                text_cell(default)
+                text_cell(default, unit="default")
                 text_cell(about.get("description", ""), "rg-wide")
 
 

@@ -126,17 +126,15 @@ class TableParts(NamedTuple):
     body: ui.element
 
 
-def table(label: str, columns: Sequence[str], *, right: Sequence[str] = (), stacked: bool = False) -> TableParts:
-    """Create a table without rows.
+def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> TableParts:
+    """Create a table without rows. Narrow windows show the cells of a row below each other, without headings.
 
     Args:
         label: Name for screen readers.
         columns: Headings.
         right: Headings of columns with numbers or buttons.
-        stacked: In narrow windows, show the cells of a row below each other, without headings.
     """
-    classes = "rg-scroll rg-stack" if stacked else "rg-scroll"
-    with ui.element("div").classes(classes).props(f'tabindex=0 role=region aria-label="{label}"') as whole:  # noqa: SIM117
+    with ui.element("div").classes("rg-scroll").props(f'tabindex=0 role=region aria-label="{label}"') as whole:  # noqa: SIM117
         with ui.element("table").classes("rg-table"):
             with ui.element("thead"), ui.element("tr"):
                 for column in columns:

@@ -86,8 +86,8 @@ def test_html_is_escaped_and_styles_are_nested() -> None:
 def test_rows_are_one_table_and_a_match_in_code_stays_in_one_piece_of_code() -> None:
     blocks = blocks_of("| a | b |\n|---|---|\n| c `x y` | d |\n\nAfter.", {"source_file": "a.md"})
     assert excerpt_html(excerpt(blocks, "y", "english", None)) == (
-        "<table><tbody><tr><td>a</td><td>b</td></tr>"
-        "<tr><td>c <code>x <mark>y</mark></code></td><td>d</td></tr></tbody></table><p>After.</p>"
+        '<table><tbody><tr><td class="rg-short">a</td><td class="rg-short">b</td></tr>'
+        '<tr><td>c <code>x <mark>y</mark></code></td><td class="rg-short">d</td></tr></tbody></table><p>After.</p>'
     )
 
 

@@ -256,6 +256,38 @@ def check_accessibility(page: Page, without: str = "iframe") -> None:
         assert found == [], scheme
 
 
+_BROKEN_WORDS = r"""() => {
+  const word = /\d[\d.,:\/%-]*\d|[\p{L}\p{N}_][\p{L}\p{N}_.]*/gu, broken = [];
+  const cells = [...document.querySelectorAll("td, th")].filter((cell) => cell.checkVisibility());
+  for (const cell of cells) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const found of texts.currentNode.data.matchAll(word)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, found.index);
+        range.setEnd(texts.currentNode, found.index + found[0].length);
+        const lines = [...range.getClientRects()].filter((one) => one.width > 0).map((one) => Math.round(one.top));
+        if (new Set(lines).size > 1) broken.push(found[0]);
+      }
+    }
+  }
+  return [cells.length, document.documentElement.scrollWidth > window.innerWidth, broken];
+}"""
+
+
+def check_words_are_whole(page: Page, *, least: int = 1) -> None:
+    """No number or name in a cell of a table is broken in two lines, on a phone or wider, and no page is too wide.
+
+    ``least``: number of cells that are there.
+    """
+    for width in (390, 800, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("document.getAnimations().every((one) => one.playState !== 'running')")
+        seen = [frame.evaluate(_BROKEN_WORDS) for frame in page.frames]
+        assert [(is_wide, broken) for _, is_wide, broken in seen] == [(False, [])] * len(seen), width
+        assert sum(count for count, _, _ in seen) >= least
+
+
 def shoot(page: Page, name: str) -> None:
     """Save the page in light and dark, wide and narrow, if RAGISTRY_SCREENSHOTS names a folder."""
     if SHOTS is None:

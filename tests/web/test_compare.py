@@ -17,7 +17,7 @@ from ragistry.server.app import saved_jobs
 from ragistry.server.jobs import SavedJob
 from ragistry.web.comparisons import ComparisonJobs, ComparisonQueries, failure_of, list_reports, read_report
 from tests.messages import check_message, refused
-from tests.web.conftest import check_accessibility, shoot, upload, wait_until
+from tests.web.conftest import check_accessibility, check_words_are_whole, shoot, upload, wait_until
 
 REPORTS = Path(".ragistry", "evaluation", "reports")
 
@@ -126,6 +126,8 @@ def test_list_and_open_a_report(page: Page, report: Path) -> None:
     query = report_values["diagnosis"][0]["queries"][0]
     told.locator("summary").filter(has_text=query["text"]).first.click()
     expect(told.get_by_text(f"Query {query['query']}: {query['why']}.").first).to_be_visible()
+    told.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
+    check_words_are_whole(page, least=20)
     page.goto("/compare/nothing")
     expect(page.get_by_text("report 'nothing' does not exist")).to_be_visible()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.web.conftest import check_accessibility, complaint, shoot
+from ragistry import Workspace
+from tests.web.conftest import check_accessibility, check_words_are_whole, complaint, shoot
 
 
 def style(of: Locator, name: str) -> str:
@@ -45,6 +47,38 @@ def test_pages_are_accessible(page: Page, path: str, shown: str, name: str) -> N
     page.wait_for_selector(shown)
     shoot(page, name)
     check_accessibility(page)
+
+
+WIDE = "| municipality | inhabitants | embedding_model | environment | revision | founded | about |\n|" + " --- |" * 7
+WIDE += "".join(
+    f"\n| Bergheim{number} | {33051 + number} | multilingual_e5_large_{number} | RAGISTRY_EMBED_MODEL | a6dd8e103e0c | "
+    f"2024-03-{number:02} | A town with many inhabitants near a river, 1,234.56 km² in area |"
+    for number in range(10, 20)
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/?q=Bergheim15+inhabitants&compare=bm25", "article td"),
+        ("/collections", "td"),
+        ("/collection/wide", "td"),
+        ("/techniques", "td >> visible=true"),
+        ("/manual/commands.md", "td"),
+        ("/manual/configuration.md", "td"),
+    ],
+)
+def test_numbers_and_names_in_tables_are_whole(
+    page: Page, other: Workspace, collection: Callable[..., str], path: str, shown: str
+) -> None:
+    other.library.ingest_text(WIDE, "inhabitants_33051.md", collection("wide", "Rows and columns"))
+    page.goto(path)
+    page.wait_for_selector(shown)
+    check_words_are_whole(page)
+    if path.startswith("/?"):
+        page.locator(".rg-hit-title").first.click()
+        expect(page.get_by_role("complementary", name="Reader").locator("td").first).to_be_visible()
+        check_words_are_whole(page)
 
 
 def test_error_can_be_read_and_dismissed(page: Page) -> None:
