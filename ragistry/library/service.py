@@ -59,6 +59,7 @@ from ragistry.types import (
     Where,
 )
 from ragistry.utils.dataclass_json import to_json
+from ragistry.utils.fingerprints import differences
 from ragistry.utils.ids import composed
 from ragistry.utils.limits import check_previous, check_queries
 from ragistry.utils.where import Condition, both, normalise
@@ -70,6 +71,10 @@ if TYPE_CHECKING:
     from ragistry.library.ingest.report import IngestReport
     from ragistry.pipelines.answer import AnswerStream
     from ragistry.protocols import Vectors
+
+
+SWITCHES = 3
+"""Number of attempts of a search during which the embedder of the store is replaced."""
 
 
 class _RecordedEmbedder:
@@ -225,24 +230,34 @@ class DocumentService(IngestMethods, SearchMethods):
     ) -> list[Document]:
         """Search with the technique, or if the vectors are those of another embedder, with that one, and report it.
 
-        The setting ``embed_model`` was changed then, and `reembed` has not yet replaced the vectors.
+        The setting ``embed_model`` was changed then, here or for another process. A search during which `reembed`
+        replaces the vectors is repeated.
         """
-        if self._recorded is None or self.store.embedder() != self._recorded[0]:
+        known, left = self._recorded, SWITCHES
+        used = known if known is not None and self.store.embedder() == known[0] else None
+        while True:
+            technique = chosen
+            if used is not None:
+                technique = following(used[1].chosen(request.technique), check_previous(request.previous))
             try:
-                return retrieve(chosen)
+                return retrieve(technique)
             except EmbeddingMismatchError:
+                own, left = self.embedder.fingerprint, left - 1
                 recorded = self.store.embedder() if "reembed" in self.store.abilities else None
-                embedder = None if recorded is None else self._recorded_embedder(recorded)
-                if recorded is None or embedder is None:
+                if not left or recorded is None or not differences(recorded, used[0] if used else own):
                     raise
-                note = (
-                    f"the vectors are still those of {recorded.model!r}, with which this search was made; run "
-                    f"`ragistry reembed` for {self.embedder.fingerprint.model!r}"
-                )
-                registry = self.registry.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
-                self._recorded = recorded, registry
-        registry = self._recorded[1]
-        return retrieve(following(registry.chosen(request.technique), check_previous(request.previous)))
+                used = None
+                if differences(recorded, own):
+                    embedder = self._recorded_embedder(recorded)
+                    if embedder is None:
+                        raise
+                    note = (
+                        f"the vectors are those of {recorded.model!r}, with which this search was made; run `ragistry "
+                        f"reembed` for {own.model!r}, unless embed_model was changed after this program started: then "
+                        "start it again"
+                    )
+                    registry = self.registry.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
+                    used = self._recorded = recorded, registry
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)

@@ -13,6 +13,7 @@ import pytest
 
 from ragistry import open_workspace
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, ModelConnectionError
+from ragistry.models.queries import QueryEmbedder
 from ragistry.stores.embedding import reembed_seconds
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
@@ -209,3 +210,40 @@ def test_a_process_with_another_embed_model_searches_with_the_recorded_one(tmp_p
         folders.table(tmp_path / "models" / "mine", **{"model.safetensors": {"embeddings": np.eye(10, 8)}})
     with open_workspace(tmp_path) as changed, refused(EmbeddingMismatchError, "mine"):
         changed.search("tea", technique="naive")
+
+
+@pytest.mark.parametrize("dimension", [8, 16])
+@pytest.mark.parametrize("technique", ["naive", "hybrid"])
+@pytest.mark.parametrize("settings", ["old", "new"])
+def test_a_search_during_which_the_vectors_are_replaced_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, technique: str, dimension: int
+) -> None:
+    folders.table(tmp_path / "models" / "old")
+    numbers = np.random.default_rng(1).normal(size=(10, dimension)).astype(np.float32)
+    folders.table(tmp_path / "models" / "new", **{"model.safetensors": {"embeddings": numbers}})
+    plain = QueryEmbedder.embed
+    meanwhile: list[Callable[[], object]] = []
+
+    def embed(self: QueryEmbedder, texts: Sequence[str], **options: Any) -> Any:
+        vectors = plain(self, texts, **options)
+        if meanwhile:
+            meanwhile.pop()()
+        return vectors
+
+    with open_workspace(tmp_path, embed_model="folder:models/old") as old:
+        old.library.create_collection("notes", "Notes")
+        for text in ("green tea", "a car on the road"):
+            old.library.ingest_text(text, collection="notes", source=text)
+    with (
+        open_workspace(tmp_path, embed_model=f"folder:models/{settings}") as searching,
+        open_workspace(tmp_path, embed_model="folder:models/new") as new,
+        open_workspace(tmp_path, embed_model="folder:models/old") as back,
+    ):
+        monkeypatch.setattr(QueryEmbedder, "embed", embed)
+        for number in range(6):  # the first search uses the vectors that were written first
+            if number:
+                chosen = new if number % 2 else back
+                meanwhile.append(lambda chosen=chosen: chosen.store.reembed(chosen.embedder))
+            found = searching.search(f"green tea {number}", technique=technique)
+            assert (found.documents[0].content, meanwhile) == ("green tea", [])
+            assert len(set(found.degraded)) <= 1
