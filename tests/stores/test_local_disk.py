@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragistry.errors import StoreError
-from ragistry.stores.local import LocalStore
+from ragistry.stores.local import LocalStore, migrations
 from ragistry.trace import collect, stage
 from tests.messages import check_message, refused
 from tests.stores.crashes import WRITES, A, B
@@ -157,6 +157,26 @@ def test_an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_no_files(disk: Pa
                 store.flush()
             assert not list(store.folder.glob(f"{index}.*"))
         check(store, truth_of(BIG), every=50)
+
+
+@pytest.mark.parametrize("left", [0, 64 << 10, 300 << 10])
+def test_a_migration_on_a_full_disk_says_so_and_works_later(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    def step(connection: Any) -> None:
+        connection.execute("CREATE TABLE added AS SELECT zeroblob(1 << 20)")
+
+    with closing(LocalStore(disk / "local")) as store:
+        put(store, A)
+        check(store, truth_of(A))
+    monkeypatch.setattr(migrations, "STEPS", {migrations.FORMAT: step})
+    monkeypatch.setattr(migrations, "FORMAT", migrations.FORMAT + 1)
+    with closing(LocalStore(disk / "local")) as store:
+        with full(disk, but=left):
+            for call in (store.count, lambda: store.search_text("source"), store.verify, store.repair, store.flush):
+                with refused(StoreError, "free some space"):
+                    call()
+        check(store, truth_of(A))
 
 
 def test_a_repair_on_a_full_disk_leaves_the_damaged_file_in_place(disk: Path) -> None:

@@ -180,6 +180,8 @@ class Database:
                 yield None
                 return
             try:
+                if migrations.format_of(connection) in migrations.STEPS:
+                    self.room.check_any()  # raises, because space is what a migration lacks here
                 migrations.check_format(connection, self.path)
                 connection.execute("BEGIN")
                 self._alone = connection
@@ -268,9 +270,9 @@ class Database:
         self._checked = True
 
     def migrate_if_possible(self) -> None:
-        """Migrate a file of an earlier version, even if it is damaged elsewhere."""
+        """Migrate a file of an earlier version, even if it is damaged elsewhere. Raises `StoreError` if it cannot."""
         self.check_usable()
-        with suppress(StoreError), self.read():
+        with suppress(StoreCorruptError), self.read():
             pass
 
     def check_usable(self) -> None:
