@@ -20,12 +20,10 @@ from typing import NamedTuple, TextIO
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
-    "engines", "embedder", "runtimes", "chunker", "extract", "reading", "lines", "headings", "pipeline_overhead",
-    "hybrid_overhead", "cli", "lexical", "chroma_store", "local_store", "postgres_store", "scale", "capacity", "kill",
-    "continued", "contract", "page", "many", "tool_tokens", "serve_load", "fuzz", "routing", "routing_llm", "scifact",
-    "quality", "techniques", "generators", "excerpts", "places", "shown", "support", "weak", "fusion", "graph",
-    "multilingual", "chunking", "sparse", "spellings", "phrases", "statistics", "asking", "made", "verdicts",
-    "contenders", "doors", "ray_ingest", "peers", "mutations",
+    "engines", "embedder", "runtimes", "reading", "lines", "local_store", "postgres_store", "scale", "capacity",
+    "kill", "serve_load", "fuzz", "routing_llm", "scifact", "quality", "techniques", "generators", "shown", "support",
+    "weak", "fusion", "graph", "chunking", "sparse", "spellings", "statistics", "made", "verdicts", "contenders",
+    "ray_ingest", "mutations",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0
