@@ -12,16 +12,14 @@ _OF = r"(?:/?共|/|of|von|sur|de|do|da|di|del|du|z|из|з|с|af|av|van|από|�
 _ROMAN = r"(?=[ivxlcdm])m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})"
 _NUMBER = rf"(?P<number>(?:[a-z][-.]?)?\d+|{_ROMAN})"
 _GAP = r"[^\w/#$€£%+§№]*"
-_COUNT = rf"{_NUMBER}(?:\s*{_OF}\s*\d+)?"
-COUNT = re.compile(_COUNT)
-"""The number of a page, alone or with the number of pages."""
+_COUNT = rf"(?P<count>{_NUMBER}(?:\s*{_OF}\s*\d+)?)"
 AT_EDGE = (
     re.compile(rf"{_COUNT}(?P<gap>\s*[|·•]\s*|\s+)(?P<title>.+)"),
     re.compile(rf"(?P<title>.+?)(?P<gap>\s*[|·•]\s*|\s+){_COUNT}"),
 )
 """A title after the number of a page, and before it."""
 ALONE = re.compile(
-    rf"{_GAP}(?:(?P<word>{_PAGE}){_GAP})?(?:{_NUMBER}{_GAP})?(?:(?P<unit>{_PAGE}){_GAP})?"
+    rf"{_GAP}(?:{_PAGE}{_GAP})?(?:{_NUMBER}{_GAP})?(?:{_PAGE}{_GAP})?"
     rf"(?:{_OF}{_GAP}(?:{_PAGE}{_GAP})?(?:(?P<total>\d+){_GAP})?(?:{_PAGE}{_GAP})?)?"
 )
 """A line that has nothing but the number of a page, or only words around one."""

@@ -18,14 +18,13 @@ WIDE = 0.8
 
 _LINE_END = re.compile(f"\r\n|\r|\n|{BROKEN}")
 _WORD = re.compile(r"\S+")
-_FIRST_PLACES = (0.31, 0.5, 0.74)  # of samples that must have gaps before more are looked at
-_FIRST_WORDS, _WORDS_OF_SAMPLE = 22, 32  # a line across the page has fewer words
-_PLACES = (0.0, 0.2, 0.4, 0.6, 0.8)
+_FIRST_PLACES = (0.31, 0.5, 0.74)  # samples, of which two have gaps before more are looked at
+_PLACES, _FEWEST_GAPS = (0.0, 0.2, 0.4, 0.6, 0.8), 4
+_WORDS_OF_SAMPLE = 24  # a line across the page has fewer
 _FEWEST_LINES, _FEW_LINES = 3, 6  # next to each other in two columns; few of them have to be wrapped like prose
 _NARROW = 0.7  # gap between few lines, as a share of the column before it
 _WRAPPED, _ROOM = 0.75, 0.9  # share of lines that have no room for the next word, in letters of the longest one
-_FEWEST, _SHORT = 100, 1_000  # characters of a page with columns, and of one where few gaps suffice
-_FEWEST_GAPS = 4
+_FEWEST = 100  # characters of a page with columns
 _FEWEST_JUMPS = 3  # from column to column, in a part of a page between lines that cross it
 _WORDS, _LETTERS = 3, 8  # of a line of a column on average
 _DIGITS = 0.25  # share of the words of a column that have digits
@@ -87,20 +86,18 @@ def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -
 
 def _has_gutter(text: str, box_of: BoxOf) -> bool:
     """Return whether samples of a page have wide gaps between words at the same distance from its left."""
-    if len(text) >= _SHORT:  # two of three samples have gaps
-        samples = (bool(_sampled_gaps(text, place, _FIRST_WORDS, box_of)) for place in _FIRST_PLACES)
-        first, second = next(samples), next(samples)
-        if not (first or second) or not ((first and second) or next(samples)):
-            return False
-    gaps = [gap for place in _PLACES for gap in _sampled_gaps(text, place, _WORDS_OF_SAMPLE, box_of)]
-    return _deepest(gaps)[0] >= (_FEWEST_LINES if len(text) < _SHORT else _FEWEST_GAPS)
+    without = (place for place in _FIRST_PLACES if not _sampled_gaps(text, place, box_of))
+    if next(islice(without, 1, None), None):
+        return False
+    gaps = [gap for place in _PLACES for gap in _sampled_gaps(text, place, box_of)]
+    return _deepest(gaps)[0] >= _FEWEST_GAPS
 
 
-def _sampled_gaps(text: str, place: float, words: int, box_of: BoxOf) -> list[tuple[float, float]]:
+def _sampled_gaps(text: str, place: float, box_of: BoxOf) -> list[tuple[float, float]]:
     """Return left and right of each wide gap between some words from a place of the text on, from 0 to 1."""
     gaps = []
     last = None
-    for word in islice(_WORD.finditer(text, int(place * len(text))), words):
+    for word in islice(_WORD.finditer(text, int(place * len(text))), _WORDS_OF_SAMPLE):
         left, _, bottom, top = box_of(word.start())
         height = max(top - bottom, 1.0)
         if last and left - last[1] > WIDE * height and abs(bottom - last[2]) < height:

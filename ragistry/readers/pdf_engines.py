@@ -27,12 +27,12 @@ class Spot(NamedTuple):
     Attributes:
         end: ``"top"``, ``"bottom"`` or ``"side"`` if that is in a margin, otherwise empty.
         height: Distance from the top of the page, as a share of its height.
-        parts: Texts of the line that wide gaps separate.
+        gaps: Widths of the gaps between words, as shares of their height, of a line with a number at an end.
     """
 
     end: str
     height: float
-    parts: tuple[str, ...] = ()
+    gaps: tuple[float, ...] = ()
 
 
 class PdfPage(NamedTuple):
@@ -206,9 +206,7 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, l
 
 _MARGIN = 0.12
 """Share of a page that its head, or its foot, may take."""
-_LINES_WITH_SPOTS, _LONGEST_HEAD = 5, 300
-_APART, _BLANK = 0.1, 0.4
-"""Gap between a title and the number of its page, as a share of the page's width; after a number, of its height."""
+_LINES_WITH_SPOTS = 5
 _LINE_END = re.compile("\r\n|\r|\ufffe")
 _WORD_IN_LINE = re.compile(r"\S+")
 
@@ -245,23 +243,19 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
         if not end and not _MARGIN * width < across < (1 - _MARGIN) * width:
             turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + rotation // 90
             end = "side" if turns % 2 else ""
-        line_text = text[start : min(ends[line], start + _LONGEST_HEAD)].rstrip() if end else ""
-        has_number = line_text[:1].isdigit() or line_text[-1:].isdigit()
-        spots[line] = Spot(end, share, _parts(line_text, start, box_of, _APART * width) if has_number else ())
+        part = text[start : ends[line]].rstrip() if end else ""
+        has_number = part[:1].isdigit() or part[-1:].isdigit()
+        spots[line] = Spot(end, share, _gaps(part, start, box_of) if has_number else ())
     return spots
 
 
-def _parts(line: str, start: int, box_of: BoxOf, least: float) -> tuple[str, ...]:
-    """Return the words of a line, joined where the gap is less than that, or usual after a number at the start."""
-    words = list(_WORD_IN_LINE.finditer(line))
-    parts = [words[0][0]]
-    for before, word in pairwise(words):
-        right, (left, _, bottom, top) = box_of(start + before.end() - 1)[1], box_of(start + word.start())
-        if left - right > (_BLANK * (top - bottom) if before is words[0] and before[0].isdecimal() else least):
-            parts.append(word[0])
-        else:
-            parts[-1] += f" {word[0]}"
-    return tuple(parts)
+def _gaps(line: str, start: int, box_of: BoxOf) -> tuple[float, ...]:
+    """Return the width of each gap between the words of a line, as a share of the height of the word after it."""
+    gaps = []
+    for before, word in pairwise(_WORD_IN_LINE.finditer(line)):
+        left, _, bottom, top = box_of(start + word.start())
+        gaps.append((left - box_of(start + before.end() - 1)[1]) / max(top - bottom, 1.0))
+    return tuple(gaps)
 
 
 def inspect_pages(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:

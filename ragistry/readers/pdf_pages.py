@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ragistry.readers.page_numbers import ALONE, AT_EDGE, COUNT, NAMED
+from ragistry.readers.page_numbers import ALONE, AT_EDGE, NAMED
 from ragistry.readers.pdf_engines import Spot
 from ragistry.readers.pdf_glyphs import BROKEN
 
@@ -17,7 +17,6 @@ _LIGATURES = re.compile("[\ufb00-\ufb06]")
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 
 _SEPARATOR = re.compile(f"(\n|{BROKEN})")
-_DIGIT = re.compile(r"\d")
 _NUMERIC = re.compile(r"[^\w\s]*\d[\d.,:/%-]*[^\w\s]*")
 _SHORTEST, _LONGEST = 4, 300  # characters of a running head that is not the number of its page
 _FEWEST_PAGES, _LEAST_SHARE = 3, 0.6
@@ -25,6 +24,7 @@ _WIDEST_GAP = 2  # pages from one head to the next of the same text: heads of le
 _LINES = 4  # at each end of a page where its lines have places
 _LINES_BY_ORDER = 2  # where they have none
 _ROW_GAP = 1.3
+_APART = 0.4, 5.0  # heights of a line between the number of a page and the title after it, or before it
 _SENTENCE_END = re.compile(r"[.!?:;…。][\W_]*$")
 
 
@@ -52,9 +52,9 @@ def without_running_heads(
 
     A line is one if it has the same text at the same end of at least three pages in a row (left and right pages may
     alternate) or of 60 % of all pages. The number of its page may differ: alone, after a word such as "page", apart
-    from the title, before it on left pages and after it on right ones, or before the titles of several chapters. Other
-    lines with numbers that count stay, for example "Exhibit 2". A line that is repeated above the rows of a table
-    stays, and so does what would leave a page empty.
+    from the title, or before it on left pages and after it on right ones. Other lines with numbers that count stay,
+    for example "Exhibit 2". A line that is repeated above the rows of a table stays, and so does what would leave a
+    page empty.
 
     Args:
         pages: Cleaned texts of the pages.
@@ -73,11 +73,8 @@ def without_running_heads(
                 group.append(line)
     removed: defaultdict[int, set[int]] = defaultdict(set)
     kept_feet: defaultdict[int, list[int]] = defaultdict(list)
-    chapters = Counter(
-        (end, own) for (end, _, own), group in groups.items() if len(group) >= _FEWEST_PAGES and not group[0].side
-    )
     for (end, _, own), group in groups.items():
-        if chapters[end, own] < 2 and len({line.side for line in group}) < 2:
+        if len({line.side for line in group}) < 2:
             group = [line for line in group if line.is_certain]
         for position, line in enumerate(_repeated(group, len(pages), bool(own))):
             if position:
@@ -128,26 +125,25 @@ def _candidates(
             if len(text) >= _SHORTEST:
                 above_row = end != "last" and _is_above_row(filled[order : order + 3], lines, spots)
                 yield (end, text, ""), _Line(page, index, is_above_row=above_row)
-            for title, number, side, is_certain in _numbered(text, page, own, spot.parts):
+            for title, number, side, is_certain in _numbered(text, page, own, spot.gaps):
                 yield (end, title, number), _Line(page, index, side, is_certain)
 
 
-def _numbered(text: str, page: int, own: str, parts: Sequence[str]) -> Iterator[tuple[str, str, int, bool]]:
+def _numbered(text: str, page: int, own: str, gaps: Sequence[float]) -> Iterator[tuple[str, str, int, bool]]:
     """Yield readings of a line as the number of its page and a title: title, number, side, whether it is certain.
 
     The number is given as its distance from the number of the page, so that it is the same for all pages.
     """
-    if own not in text and not _DIGIT.search(text):
-        return
-    alone = ALONE.fullmatch(text)
-    for found in (alone, NAMED.search(text)):
+    named, alone = NAMED.search(text), ALONE.fullmatch(text)
+    for found in (named, alone):
         if found and (distance := _distance(found["number"], page, own)):
             title = text[: found.start("number")] + "#" + text[found.end("number") :]
-            yield title, distance, -1, found is not alone or bool(alone["word"] or alone["unit"]) or distance[0] != "-"
+            yield title, distance, -1, found is named or distance[0] != "-"
     for side, edge in enumerate(AT_EDGE):
         if not alone and (found := edge.fullmatch(text)) and (distance := _distance(found["number"], page, own)):
-            is_apart = len(parts) > 1 and COUNT.fullmatch(parts[-side].casefold()) is not None
-            yield found["title"], distance, side, distance[0] != "-" and (is_apart or found["gap"] != " ")
+            words = len(found["count"].split())
+            gap = max(gaps[-words:][:1] if side else gaps[words - 1 : words], default=0.0)
+            yield found["title"], distance, side, distance[0] != "-" and (gap >= _APART[side] or found["gap"] != " ")
 
 
 def _distance(number: str | None, page: int, own: str) -> str:
