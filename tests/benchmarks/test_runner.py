@@ -12,7 +12,7 @@ PARTS = {"__main__", "kill_left", "kill_writers"}
 
 
 def test_every_script_is_run_and_has_a_short_form() -> None:
-    scripts = {path.stem: path for path in FOLDER.glob("*.py")} | {"peers": FOLDER / "peers" / "__main__.py"}
+    scripts = {path.stem: path for path in FOLDER.glob("*.py")}
     runnable = {name for name, path in scripts.items() if '__name__ == "__main__"' in path.read_text(encoding="utf-8")}
     assert runnable - PARTS == set(BENCHMARKS)
     assert [name for name in BENCHMARKS if '"--quick"' not in scripts[name].read_text(encoding="utf-8")] == []
