@@ -19,7 +19,7 @@ from ragistry.chunking.joined import LINE_FEEDS
 from ragistry.chunking.lead_ins import with_lead_ins
 from ragistry.chunking.places import KEYS, PLACES, Place, places_metadata
 from ragistry.chunking.spans import Region, Span, check_sizes, cut_region
-from ragistry.chunking.table_headers import TableRange, delimited_table, header_at, markdown_tables
+from ragistry.chunking.table_headers import DELIMITERS, TableRange, delimited_table, header_at, markdown_tables
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.formats import MARKDOWN_EXTS, suffix_of
@@ -35,7 +35,6 @@ Room = Callable[[Sequence[Chunk]], Sequence[int]]
 _PROSE_EXTS = MARKDOWN_EXTS | {"", ".txt", ".text", ".adoc", ".asciidoc", ".mdx", ".qmd", ".rmd", ".textile"}
 """Text of sentences. Other text consists of lines: code, configuration, tables, logs."""
 _PAGE_NUMBER = re.compile(r"\n\s*[-\u2013]?\s*(?:\d{1,5}|[ivxlc]{1,8})\s*[-\u2013]?\Z")
-_DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 
 MOST_PLACES = 200
 """Approximate number of sections and parts of a chunk, however large it is."""
@@ -307,7 +306,7 @@ def _tables(extracted: Extracted, sketch: Outline | None, size: int) -> list[Tab
     if sketch:
         return [one for one in markdown_tables(extracted.text, size) if not sketch.has_code(one.start, one.start + 1)]
     suffix = suffix_of(extracted.source)
-    return delimited_table(extracted.text, _DELIMITERS[suffix], size) if suffix in _DELIMITERS else []
+    return delimited_table(extracted.text, DELIMITERS[suffix], size) if suffix in DELIMITERS else []
 
 
 def _add_place(extracted: Extracted, place_starts: Sequence[int], metadata: dict[str, Any]) -> None:

@@ -7,6 +7,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ragistry.chunking.breadcrumb import TABLE_HEADER
+from ragistry.readers.formats import suffix_of
+from ragistry.types import Document
+
+DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 LIMIT = 500
 """Most characters of a header row."""
 WIDE = 3
@@ -65,6 +70,16 @@ def header_at(tables: Sequence[TableRange], start: int) -> str:
     """Return the header of the table in which a chunk starts; empty if it starts in none."""
     at = bisect_right(tables, start, key=lambda table: table.start) - 1
     return tables[at].header if at >= 0 and start < tables[at].stop else ""
+
+
+def row_header(chunk: Document, offset: int) -> str:
+    """Return the header row of the table in which a line of a chunk lies, by its offset; empty if it lies in none."""
+    text, known = chunk.content, chunk.metadata
+    above, delimiters = known.get(TABLE_HEADER), DELIMITERS.get(suffix_of(str(known.get("source_file"))), "")
+    if above and (delimiters or not _BLANK_LINE.search(text, 0, max(0, offset - 1))):
+        return str(above)
+    is_first = delimiters and not known.get("chunk_index")
+    return header_at(delimited_table(text, delimiters, LIMIT) if is_first else markdown_tables(text, LIMIT), offset)
 
 
 def _shortened(line: str, delimiter: str, size: int) -> str:

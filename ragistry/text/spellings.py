@@ -11,6 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from ragistry.utils.ids import composed
+
 LONGEST_IDENTIFIER = 6
 """Maximum number of parts of an identifier or joined word. Hashes and encoded data have more."""
 
@@ -24,6 +26,11 @@ _IGNORED = re.compile(
 _DIGIT = re.compile(r"[^\D0-9]")
 _HYPHENS = re.compile("[\u05be\u2010\u2011]")
 _CATALAN_DOT = re.compile("(?<=[lL])\u00b7(?=[lL])")
+_TYPED = dict(zip("\u02bc‘’‛“”„‟", "''''\"\"\"\"", strict=True))
+_TYPOGRAPHY = re.compile(
+    "[\u00a0\u00ad\u02bc\u2000-\u2011\u2018\u2019\u201b-\u201f\u202a-\u202f\u205f-\u2069\u3000\ufb00-\ufb06\ufe00-\ufe0f\ufeff"
+    "\uff01-\uff5e]"
+)
 _ACCENTS = re.compile("[\u0300-\u036f\u0653-\u0655]+")
 
 JOINERS = re.compile("[-._/]+")
@@ -64,6 +71,14 @@ def plain(word: str) -> str:
         return word
     word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     return word if word.isascii() else word.translate(_LETTERS)
+
+
+def as_typed(text: str) -> str:
+    """Return a composed text with blanks, hyphens, apostrophes and quotation marks as they are typed.
+
+    Ligatures and full-width letters are plain ones. Soft hyphens and other invisible signs are left out.
+    """
+    return _TYPOGRAPHY.sub(lambda one: _TYPED.get(one[0]) or normalised(one[0]), composed(text))
 
 
 class _Letters(dict[int, str]):

@@ -7,7 +7,6 @@ the file where there is one.
 from __future__ import annotations
 
 import json
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +16,13 @@ from hashlib import sha256
 from time import thread_time
 from typing import Any
 
-from pydantic_core import SchemaError, SchemaValidator, core_schema
-
+from ragistry.chunking.places import place_at
+from ragistry.chunking.table_headers import LIMIT, row_header
 from ragistry.errors import InvalidFilterError
 from ragistry.library.condition_checks import with_stored_dates
 from ragistry.readers.markdown import outline as outline_of
 from ragistry.tools.failures import CallError
+from ragistry.tools.line_patterns import LINE_CHARACTERS, LinePattern
 from ragistry.tools.reach import Reach
 from ragistry.tools.source_lines import Lines, chunk_before, lines_of
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
@@ -32,24 +32,17 @@ from ragistry.utils.custom_metadata import listed_metadata
 from ragistry.utils.ids import composed
 from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.where import matches, normalise
-from ragistry.utils.wording import did_you_mean, listed, numbered, shown
+from ragistry.utils.wording import did_you_mean, listed, numbered
 
 SECONDS = 2.0
 """Processor time after which a page of `grep` ends."""
-LONGEST_PATTERN = 1_000
 CHUNKS_AT_ONCE = 2_000
 """Number of chunks whose texts are searched before their lines are built."""
-LINE_CHARACTERS = 300
-"""Characters of a line that `grep` shows; a longer one is cut around the pattern."""
-SEARCHED_CHARACTERS = 1_000_000
-"""Characters of a line in which a regular expression is searched at once."""
 NARROWED = 1_000
 """Maximum number of passages with a word that narrow a search."""
 NAMED = 5
 Name = tuple[str, str]
 """Collection and name of a source in the store."""
-_ENDS = re.compile(r"\\[Az]|\(\?[a-zA-Z]*[-R]")
-"""Parts of a regular expression that tell the ends of a text from those of a line, whatever its flags say."""
 
 _COLLECTION = "Only this collection."
 TOKENS = {"description": "Maximum tokens of the answer.", "ge": 200, "le": 50_000}
@@ -96,12 +89,23 @@ class GrepRequest:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the extracted text, counted from 1, with its place. ``match``: false for a line around a match."""
+    """A line of the extracted text.
+
+    Attributes:
+        line: Its number, from 1.
+        text: Its text, or the part around the match of a long line.
+        place: Its place.
+        match: False for a line around a match.
+        column: The character of the line, from 1, at which the match begins; `read` continues a long line there.
+        table_header: The header row of the table in which a line of `grep` lies.
+    """
 
     line: int
     text: str
     place: Mapping[str, Any]
     match: bool = True
+    column: int = 1
+    table_header: str = ""
 
 
 @dataclass(slots=True)
@@ -281,7 +285,7 @@ def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     if sum(map(bool, (request.context, request.count, request.sources_only))) > 1:
         raise CallError("give one of context, count and sources_only")
     end = thread_time() + SECONDS
-    test = _test_of(request)
+    pattern = LinePattern(request)
     condition = _condition(reach, request.where)
     all_sources = sources_in(reach, request.collection, request.source)
     answer = GrepAnswer(chunks=sum(info.chunks for _, info in all_sources))
@@ -293,9 +297,9 @@ def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
     newest = max((info.ingested_at for _, info in all_sources), default=0.0)
     sources = _narrowed(reach, request, all_sources)
     answer.chunks_read = at.read
-    page = _GrepPage(request, answer, test, condition, end)
+    page = _GrepPage(request, answer, pattern, condition, end)
     rest = [one for one in all_sources if (one[0], one[1].source_file) >= (at.collection, at.source)]
-    for name, info, may_match in _with_hints(reach, request, rest, sources, end):
+    for name, info, may_match in _with_hints(reach, pattern, rest, sources, end):
         is_here = (name, info.source_file) == (at.collection, at.source) and info.source_hash == at.hash
         if not (may_match or is_here):
             answer.chunks_read += info.chunks
@@ -312,14 +316,13 @@ def grep(reach: Reach, request: GrepRequest) -> GrepAnswer:
 
 def _with_hints(
     reach: Reach,
-    request: GrepRequest,
+    pattern: LinePattern,
     known: Sequence[tuple[str, SourceInfo]],
     narrowed: set[tuple[str, str]] | None,
     end: float,
 ) -> Iterator[tuple[str, SourceInfo, bool]]:
     """Yield sources, and whether a line of each may match; its lines need not be built if the whole text does not."""
     texts_of: Callable[[Sequence[Name]], dict[Name, str]] = getattr(reach.library.store, "texts", lambda _: {})
-    test = _test_of(request, whole=True)
     group, chunks, most = list[tuple[str, SourceInfo]](), 0, CHUNKS_AT_ONCE // 16
     for one in [*known, None]:
         if one is not None and chunks < most:
@@ -335,7 +338,7 @@ def _with_hints(
             if narrowed is not None and key not in narrowed:
                 yield name, info, False
             else:
-                yield name, info, text is None or thread_time() > end or test(text)
+                yield name, info, text is None or thread_time() > end or pattern.may_match(text)
         group, chunks, most = ([one], one[1].chunks, min(2 * most, CHUNKS_AT_ONCE)) if one else ([], 0, 0)
 
 
@@ -346,11 +349,11 @@ class _GrepPage:
         self,
         request: GrepRequest,
         answer: GrepAnswer,
-        test: Callable[[str], bool],
+        pattern: LinePattern,
         condition: Where | None,
         end: float,
     ) -> None:
-        self._request, self._answer, self._test, self._condition = request, answer, test, condition
+        self._request, self._answer, self._pattern, self._condition = request, answer, pattern, condition
         self._room = request.max_tokens
         self._end = end
         self._has_read = False
@@ -367,7 +370,7 @@ class _GrepPage:
                 return _Position(name, info.source_file, max(start.line, lines.first), lines.chunk, lines.line_feeds)
             self._has_read = True
             for number, text in enumerate(lines.texts, lines.first):
-                is_match = number >= start.line and self._test(text) and self._meets(lines, number)
+                is_match = number >= start.line and self._pattern.test(text) and self._meets(lines, number)
                 if number < start.line or not (is_match or after):
                     before.append((lines, number))
                     continue
@@ -389,7 +392,7 @@ class _GrepPage:
         return None
 
     def _meets(self, lines: Lines, number: int) -> bool:
-        return self._condition is None or matches(self._condition, lines.chunk_at(number).metadata)
+        return self._condition is None or matches(self._condition, lines.chunk_at(lines.offset(number))[0].metadata)
 
     def _add(self, found: SourceMatches, shown: Sequence[tuple[Lines, int]], is_match: bool) -> bool:
         """Add a line and those before it; False if there is no room for them."""
@@ -397,7 +400,7 @@ class _GrepPage:
             cost = 0 if found.matches else estimated_tokens(found.source) + 20
         else:
             new = [self._line(lines, number, is_match and number == shown[-1][1]) for lines, number in shown]
-            cost = sum(estimated_tokens(one.text) + 10 + 8 * len(one.place) for one in new)
+            cost = sum(estimated_tokens(one.text + one.table_header) + 10 + 8 * len(one.place) for one in new)
             cost += 0 if found.lines else estimated_tokens(found.source) + 20
         if cost > self._room and self._answer.sources:
             return False
@@ -408,12 +411,16 @@ class _GrepPage:
         return True
 
     def _line(self, lines: Lines, number: int, is_match: bool) -> SourceLine:
-        text = visible(lines.texts[number - lines.first])
+        line = lines.texts[number - lines.first]
+        text, begin, end = visible(line), 1, 1
+        if is_match:
+            begin, end = (len(visible(f"{line[:at]}|")) for at in self._pattern.span(line))
         if len(text) > LINE_CHARACTERS:
-            at = text.find(self._request.pattern) if is_match else 0
-            start = max(0, at - LINE_CHARACTERS // 3)
-            text = "…" * (start > 0) + text[start : start + LINE_CHARACTERS] + "…"
-        return SourceLine(number, text, lines.place(number), is_match)
+            last = len(text) - LINE_CHARACTERS
+            start = max(0, min(last, (begin + end - LINE_CHARACTERS) // 2 - 1))
+            text = "…" * (start > 0) + text[start : start + LINE_CHARACTERS] + "…" * (start < last)
+        at = lines.chunk_at(lines.offset(number))
+        return SourceLine(number, text, place_at(*at), is_match, begin, visible_line(row_header(*at), LIMIT))
 
 
 def read(reach: Reach, request: ReadRequest) -> ReadAnswer:
@@ -440,7 +447,7 @@ def read(reach: Reach, request: ReadRequest) -> ReadAnswer:
                 return ReadAnswer(name, info.source_file, found, number)
             begin = request.column - 1 if number == start else 0
             here = lines.place_at(at)
-            shown = visible(text[begin:])
+            shown = visible(text)[begin:]
             place = here if here != place else {}
             cost = estimated_tokens(shown) + 4 + 8 * len(place)
             if cost > room and found:
@@ -560,51 +567,6 @@ def sources_in(reach: Reach, collection: str | None, pattern: str | None) -> lis
         if pattern is None or fnmatchcase(composed(info.source_file), composed(pattern)):
             found.append((name, info))
     return sorted(found, key=lambda one: (one[0], one[1].source_file))
-
-
-def _test_of(request: GrepRequest, *, whole: bool = False) -> Callable[[str], bool]:
-    """Return a function that tells whether a line has the pattern, both in composed form.
-
-    With ``whole``, it tells of a text whether one of its lines may have it.
-
-    Regular expressions are those of Rust in pydantic-core, whose time grows with the length of the line alone. Python's
-    may take forever, and cannot be stopped.
-    """
-    pattern = composed(request.pattern)
-    if not pattern:
-        raise CallError("the pattern is empty; write at least one character")
-    if len(pattern) > LONGEST_PATTERN:
-        raise CallError(f"the pattern has {len(pattern):,} characters, the limit is {LONGEST_PATTERN:,}; shorten it")
-    if "\0" in pattern or "\n" in pattern or "\r" in pattern:
-        raise CallError("the pattern has a NUL or a line end, and lines are searched one by one; leave it out")
-    if not (request.regex or request.words or request.ignore_case):
-        return lambda line: pattern in composed(line)
-    if not request.regex:
-        pattern = "".join(f"\\{one}" if one in "\\.+*?()|[]{}^$#&-~" else one for one in pattern)
-    if request.words:
-        pattern = rf"(?:^|\W)(?:{pattern})(?:\W|$)"
-    if request.ignore_case:
-        pattern = f"(?i){pattern}"
-    if whole:
-        if request.regex and _ENDS.search(pattern):
-            return lambda _: True
-        pattern = f"(?m){pattern}"
-    try:
-        schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
-        found: Callable[[str], bool] = SchemaValidator(schema).isinstance_python
-    except (SchemaError, UnicodeError) as error:
-        reason = " ".join(str(error).rpartition("rror:")[2].split()) or "it is not valid"
-        raise CallError(
-            f"the regular expression {shown(request.pattern)} cannot be used: {reason[:200]}; correct it"
-        ) from error
-
-    def test(line: str) -> bool:
-        line = composed(line)
-        if whole or len(line) <= SEARCHED_CHARACTERS:
-            return found(line)
-        return any(found(line[at : at + SEARCHED_CHARACTERS]) for at in range(0, len(line), SEARCHED_CHARACTERS // 2))
-
-    return test
 
 
 def _condition(reach: Reach, where: Where | None) -> Where | None:

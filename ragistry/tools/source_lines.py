@@ -37,35 +37,30 @@ class Lines(NamedTuple):
     line_feeds: int
     read: int
 
-    def place(self, line: int) -> dict[str, Any]:
-        """Return the place of a line by its number: page, slide, sheet, section, and line of the file."""
-        return self.place_at(self._offset(line))
-
     def place_at(self, offset: int) -> dict[str, Any]:
         """Return the place at an offset of the text of these lines."""
-        start, piece = self.pieces[self._at(offset)]
-        return place_at(piece.chunk, max(0, piece.inside + offset - start))
+        return place_at(*self.chunk_at(offset))
 
-    def chunk_at(self, line: int) -> Document:
-        """Return the chunk in which a line begins."""
-        return self.pieces[self._at(self._offset(line))][1].chunk
+    def chunk_at(self, offset: int) -> tuple[Document, int]:
+        """Return the chunk at an offset of the text of these lines, and the offset there."""
+        at = max(0, bisect_right(self.pieces, offset, key=lambda one: one[0]) - 1)
+        start, piece = self.pieces[at]
+        return piece.chunk, max(0, piece.inside + offset - start)
 
     def places(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield each place that begins in these lines, with the number of its line."""
-        size, line, reached = self._offset(self.first + len(self.texts)), self.first, 0
+        size, line, reached = self.offset(self.first + len(self.texts)), self.first, 0
         text = "\n".join(self.texts)
         for start, piece in self.pieces:
             for inside, _ in places_in(piece.chunk.metadata):
                 offset = start + max(inside - piece.inside, 0)
-                if max(0, start) <= offset < min(size, start + len(piece.text) + 1):
+                if 0 <= offset < size:
                     line, reached = line + text.count("\n", reached, offset), max(reached, offset)
                     yield line, self.place_at(offset)
 
-    def _offset(self, line: int) -> int:
-        return sum(len(text) + 1 for text in self.texts[: line - self.first])
-
-    def _at(self, offset: int) -> int:
-        return max(0, bisect_right(self.pieces, offset, key=lambda one: one[0]) - 1)
+    def offset(self, line: int) -> int:
+        """Return the offset at which a line begins in the text of these lines."""
+        return sum(map(len, self.texts[: line - self.first])) + line - self.first
 
 
 def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: int = 0) -> Iterator[Lines]:
@@ -80,10 +75,10 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
     first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
     began, feeds, waiting, most = chunk, line_feeds, 0, FIRST
     for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
-        *ends, indent = piece.gap.rpartition("\n")  # a line begins with its indentation, which no chunk may contain
-        text += "".join(ends)
-        pieces.append((len(text), piece._replace(inside=piece.inside - len(indent), text=indent + piece.text)))
-        text += indent + piece.text
+        text += piece.gap
+        indent = len(piece.gap) - piece.gap.rfind("\n") - 1  # of the first line, which no chunk may contain
+        pieces.append((len(text) - indent, piece._replace(inside=piece.inside - indent)))
+        text += piece.text
         waiting += 1
         end = text.rfind("\n") + 1 if waiting >= min(most, AT_ONCE) else 0
         if end:

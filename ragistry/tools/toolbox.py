@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from ragistry.tools import quotes, reading
 from ragistry.tools.arguments import read_object
 from ragistry.tools.failures import CallError, failure_text
+from ragistry.tools.line_patterns import LINE_CHARACTERS
 from ragistry.tools.reach import Reach
 from ragistry.tools.reading import (
     GrepAnswer,
@@ -170,13 +171,23 @@ def sources_text(found: SourcesAnswer) -> str:
 
 
 def _numbered_lines(lines: list[SourceLine]) -> list[str]:
-    """Write lines as ``12: text``, those around a match as ``12- text``, each place where it changes."""
-    written, place = [], ""
+    """Write lines as ``12: text``, those around a match as ``12- text``, each place and table header where it changes.
+
+    The column of a long line says where its match begins.
+    """
+    written, place, header = [], "", ""
     for one in lines:
+        if one.table_header not in ("", header):
+            written.append(f"  columns: {one.table_header}")
+        header = one.table_header or one.text
         here = _shown_place(one.place)
-        told = f"  ({here})" if here and here != place else ""
+        told = [here] if here not in ("", place) else []
+        if one.column > 1 and len(one.text) > LINE_CHARACTERS:
+            told.append(f"column {one.column}")
         place = here or place
-        written.append(f"  {one.line}{':' if one.match else '-'} {one.text}{told}")
+        written.append(
+            f"  {one.line}{':' if one.match else '-'} {one.text}" + (f"  ({', '.join(told)})" if told else "")
+        )
     return written
 
 

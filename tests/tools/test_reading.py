@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from ragistry.tools.reading import GrepAnswer, GrepRequest, OutlineRequest, Read
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.toolbox import TOOLS, answer, function_schemas
+from ragistry.utils.quoting import visible
 from tests.conftest import ROOT
 from tests.messages import check_message, refused
 from tests.readers.office_files import MAKERS
@@ -243,7 +245,7 @@ def test_places_outlines_and_sources(shelf: Workspace) -> None:
 
 def test_long_lines_are_read_in_parts(workspace: Workspace) -> None:
     workspace.library.create_collection("notes")
-    line = "".join(f"word{number} " for number in range(20_000))
+    line = "".join(f"word\u00ad{number}\u200b " for number in range(20_000))
     workspace.library.ingest_text(f"first\n{line}needle\nlast", "long.txt", "notes")
     reach = Reach(workspace.library)
     [found] = grep(reach, GrepRequest("needle")).sources
@@ -255,7 +257,90 @@ def test_long_lines_are_read_in_parts(workspace: Workspace) -> None:
         part = read(reach, ReadRequest("long.txt", line=2, lines=1, column=column, max_tokens=30_000))
         parts += part.lines[0].text
         at, column = part.next_line or 3, part.next_column
-    assert parts == f"{line}needle"
+    assert parts == f"{visible(line)} needle", "a column counts what is shown"
+
+
+WORD, CASE, REGEX = {"words": True}, {"ignore_case": True}, {"regex": True}
+CAFE = "Cafe\u0301"
+MATCHES: list[tuple[str, str, dict[str, bool], str]] = [
+    ("Close the VALVE at night.", "VALVE", {}, "VALVE"),
+    ("Close the VALVE at night.", "valve", CASE, "VALVE"),
+    ("An OVERVALVE, a VALVE here", "VALVE", WORD, "VALVE here"),
+    ("Close the VALVE at night.", "VAL.E", REGEX, "VALVE"),
+    ("Close the VALVE at night.", r"\bv\w+\b", REGEX | CASE, "VALVE"),
+    ("It is LNT-1042 or so", r"[A-Z]+-\d+", REGEX, "LNT-1042"),
+    ("It is LNT-1042 or so", r"(?x) [A-Z]+-\d+ # a code", REGEX, ""),
+    (f"{CAFE} au lait", "Café au", {}, f"{CAFE} au"),
+    (f"two {CAFE}s", "CAFÉ", CASE, f"{CAFE}s"),
+    ("Café au lait", f"{CAFE} au", WORD, "Café au"),
+    ("글 한국어 here", unicodedata.normalize("NFD", "한국어"), {}, "한국어 here"),
+    ("ten\u00a0km\u202ffar away", "ten km far", {}, "ten\u00a0km\u202ffar"),
+    ("ten km away", "ten\u00a0km", {}, "ten km"),
+    ("please don’t stop it", "don't stop", {}, "don’t stop"),
+    ("please don't stop it", "DON’T", CASE | WORD, "don't stop"),
+    ("please don't stop it", "don’t st.p", REGEX, "don't stop"),
+    ("please don’t stop it", r"d\w+[’]t stop", REGEX, "don’t stop"),
+    ("the val\u00adve of it stops", "the valve of it", {}, "the valve of it"),
+    ("its val\u200bve is there", r"v\w{3}e\b", REGEX, "valve is"),
+    ("its valve is here", "val\u00adve", WORD, "valve is here"),
+    ("write an e\u2011mail", "e-mail", WORD, "e\u2011mail"),
+    ("the “o\ufb03ce” of them", '"office" of', {}, "“o\ufb03ce”"),
+    ("no. \uff21\uff11 is it", "A1", {}, "\uff21\uff11 is"),
+    ("a “quoted” word", r"[^\x00-\x7f]q", REGEX, "“quoted”"),
+]
+
+
+def test_a_line_shows_its_match_and_read_goes_on_there(workspace: Workspace, tmp_path: Path) -> None:
+    """In any form of Unicode and typography, in a short line, and within or at the end of a long one."""
+    workspace.library.create_collection("notes")
+    words = " ".join(f"word{number}’s \u00ade\u0301te\u0301" for number in range(60))
+    arounds = {"short": ("", ""), "within": (f"{words} ", f" {words}"), "end": (f"{words} ", "")}
+    for number, (text, *_) in enumerate(MATCHES):
+        for name, (before, after) in arounds.items():
+            path = tmp_path / f"{number}{name}.txt"
+            path.write_text(f"first\n{before}{text}{after}\nlast", encoding="utf-8")
+    workspace.library.ingest_paths([*tmp_path.glob("*.txt")], "notes")
+    reach = Reach(workspace.library)
+    for number, (_, pattern, options, expected) in enumerate(MATCHES):
+        found = {
+            one.source: one.lines for one in grep(reach, GrepRequest(pattern, max_tokens=50_000, **options)).sources
+        }
+        for name in arounds:
+            [line] = found[source := f"{number}{name}.txt"]
+            rest = read(reach, ReadRequest(source, line=2, lines=1, column=line.column)).lines[0].text
+            assert rest.startswith(expected), (pattern, source)
+            assert expected in line.text, (pattern, source)
+            assert len(line.text) <= 302
+            if line.text.startswith("…"):
+                told = answer(reach, "grep", {"pattern": pattern, "source": source, **options}).text
+                assert f"(column {line.column})" in told
+
+
+def test_rows_of_a_long_table_come_with_its_column_names(workspace: Workspace, tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    library = workspace.library
+    library.create_collection("notes")
+    book = Workbook()
+    for row in (["Part", "Price"], *([f"part{number}", number] for number in range(400))):
+        book.active.append(row)
+    book.save(str(tmp_path / "a.xlsx"))
+    library.ingest_file(tmp_path / "a.xlsx", "notes")
+    rows = "".join(f"| part{number} | 7 |\n" for number in range(400))
+    (tmp_path / "a.md").write_text(f"A part0 above.\n\n| Part | Price |\n|---|---|\n{rows}\nA part399 below.")
+    library.ingest_file(tmp_path / "a.md", "notes")
+    library.ingest_text("Part;Price\n" + "".join(f"part{number};7\n" for number in range(400)), "a.csv", "notes")
+    library.ingest_text("".join(f"{number},7\n" for number in range(400)), "b.csv", "notes")
+    reach = Reach(library)
+    for number in (0, 1, 200, 399):
+        for one in grep(reach, GrepRequest(f"\\b(part)?{number}\\b", regex=True)).sources:
+            header = {"a.csv": "Part;Price", "b.csv": ""}.get(one.source, "| Part | Price |")
+            for line in one.lines:
+                assert line.table_header == ("" if line.text.startswith("A part") else header), line
+    told = answer(reach, "grep", {"pattern": "part39[0-9]", "regex": True, "source": "a.csv"}).text
+    assert told.startswith("a.csv [notes]: 10\n  columns: Part;Price\n  392: part390;7\n  393: part391;7\n")
+    told = answer(reach, "grep", {"pattern": "part0", "source": "a.csv", "context": 1}).text
+    assert told.startswith("a.csv [notes]: 1\n  1- Part;Price\n  2: part0;7\n  3- part1;7\n"), "shown once"
 
 
 CATASTROPHIC = [r"(x+x+)+y", r"(.*)*$^", r"[01]*1[01]{100}z", r"(?i)(a|aa)+\b{end}"]
