@@ -66,6 +66,16 @@ def reader(
         sys.modules.pop(module, None)
 
 
+def test_no_page_installs_ragistry_from_an_index() -> None:
+    """No package index has it: a page names a wheel or a folder."""
+    by_name = re.compile(r"(?:pipx?|uvx?|uv pip|uv tool)(?: install| run)?(?: -\S+)* ['\"]?ragistry(?![\w/.*-])")
+    assert [
+        (name(page), by_name.findall(page.read_text("utf-8")))
+        for page in SHOWING
+        if by_name.search(page.read_text("utf-8"))
+    ] == []
+
+
 def test_commands_and_code_of_readme_run(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(ROOT / "fixtures" / "handbook", reader.folder / "fixtures" / "handbook")
     make, *shown = [block for block in blocks(README) if block.language == "sh" or block.title == PRINTS]
