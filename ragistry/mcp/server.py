@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from ragistry import __version__
-from ragistry.mcp import prompts, resources, tools
+from ragistry.mcp import resources, tools
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.toolbox import TOOLS
@@ -74,15 +74,6 @@ class LibraryServer:
             text = failure_text(error, "the resource", limited=self.tool.reach.limited)
             raise MCPError(code, text.removeprefix("Error: ")) from error
 
-    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=prompts.PROMPTS)
-
-    async def get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        try:
-            return prompts.get_prompt(params.name, params.arguments or {})
-        except CallError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
-
     async def initialized(self, context: Context, _: types.NotificationParams | None) -> None:
         self.changes.add(context.session)
 
@@ -119,8 +110,6 @@ def build_server(tool: SearchLibraryTool, *, interval: float = INTERVAL) -> Serv
         on_list_resources=answers.list_resources,
         on_list_resource_templates=answers.list_templates,
         on_read_resource=answers.read_resource,
-        on_list_prompts=answers.list_prompts,
-        on_get_prompt=answers.get_prompt,
         on_subscriptions_listen=ListenHandler(answers.changes.bus),
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, answers.initialized)

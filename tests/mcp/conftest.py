@@ -118,11 +118,6 @@ async def conversation(client: Client) -> None:
     assert fetched["metadata"]["collection"] == "tea"
 
     assert "  1: Steep green tea" in await text_of(client, "grep", pattern="green tea")
-    prompts = (await client.list_prompts()).prompts
-    assert [prompt.name for prompt in prompts] == ["answer_with_sources", "find_document"]
-    for prompt in prompts:
-        [message] = (await client.get_prompt(prompt.name, {prompt.arguments[0].name: "tea, hot"})).messages
-        assert "tea, hot" in message.content.text
 
     resources = (await client.list_resources()).resources
     assert [(resource.uri, resource.title) for resource in resources] == [
