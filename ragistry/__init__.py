@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace as Workspace
     from ragistry.workspace import open_workspace as open_workspace
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Chunk": "ragistry.types",
@@ -37,10 +37,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name not in _HOMES:
+        from ragistry.utils.removed import no_attribute
+
+        raise no_attribute(__name__, name)
     return getattr(import_module(_HOMES[name]), name)
 
 

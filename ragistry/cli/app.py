@@ -239,12 +239,21 @@ def _usage(error: typer.TyperException) -> str:
     command = context.command_path if context else "ragistry"
     if problem := _problem(error):
         error.message = problem
-    text = " ".join(error.format_message().split())
+    text = _removed(error, command) or " ".join(error.format_message().split())
     if context and hasattr(error, "option_name") and not getattr(error, "possibilities", ()):
         arguments = [str(one.name).upper() for one in context.command.params if one.param_type_name == "argument"]
         if arguments:
             text += f"; put `--` before a text that begins with a dash: {command} -- {arguments[0]}"
     return f"{text} (see `{command} --help`)"
+
+
+def _removed(error: typer.TyperException, command: str) -> str:
+    """Return what replaces a command or an option that does not exist any more; empty for other errors."""
+    from ragistry.utils.removed import removed
+
+    message = error.format_message()
+    name = message.split("'")[1] if message.startswith("No such command '") else getattr(error, "option_name", "")
+    return removed("command", f"{command} {name}".removeprefix("ragistry "))
 
 
 def _problem(error: typer.TyperException) -> str:

@@ -298,6 +298,8 @@ def _all(workspace: Workspace, *, on_library: bool) -> list[str]:
     names, routed = comparable(workspace.registry, on_library=on_library)
     if routed:
         error_line(f"left out {', '.join(routed)}, because a test set has a single collection", label="note")
+    if line := workspace.registry.removed:
+        error_line(line, label="note")
     return names
 
 

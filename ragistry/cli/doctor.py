@@ -203,7 +203,7 @@ def _techniques(opened: Workspace, *, with_store: bool) -> list[CheckResult]:
     working = ", ".join(name for name in registry.names() if name not in failed)
     broken = "; ".join(registry.broken.values())
     words = "" if registry.searches_words else " (the store does not search words)"
-    detail = broken or f"{working}; by default {registry.default}{words}"
+    detail = broken or "; ".join(filter(None, (f"{working}; by default {registry.default}{words}", registry.removed)))
     return [
         CheckResult("techniques", "failed" if broken else "ok", detail),
         *(

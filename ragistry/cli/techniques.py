@@ -24,16 +24,18 @@ def techniques(
     from ragistry.techniques.classes import broken_plugins
 
     broken = broken_plugins()
-    rows = _available(broken) if available else _configured(workspace, broken)
+    rows, removed = (_available(broken), "") if available else _configured(workspace, broken)
     if as_json:
         print_json({"techniques": rows, "broken": broken})
         return
     _print(rows)
     for reason in broken.values():
         error_line(reason, label="broken")
+    if removed:
+        error_line(removed, label="note")
 
 
-def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]:
+def _configured(workspace: Path, broken: dict[str, str]) -> tuple[list[dict[str, Any]], str]:
     from dataclasses import asdict
 
     from ragistry.presentation.plain import describe_techniques
@@ -41,7 +43,7 @@ def _configured(workspace: Path, broken: dict[str, str]) -> list[dict[str, Any]]
 
     with open_workspace(workspace) as opened:
         broken |= opened.registry.broken
-        return [asdict(one) for one in describe_techniques(opened.registry)]
+        return [asdict(one) for one in describe_techniques(opened.registry)], opened.registry.removed
 
 
 def _available(broken: dict[str, str]) -> list[dict[str, Any]]:

@@ -58,10 +58,12 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name not in _HOMES:
+        from ragistry.utils.removed import no_attribute
+
+        raise no_attribute(__name__, name)
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

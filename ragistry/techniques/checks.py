@@ -27,6 +27,7 @@ from ragistry.techniques.classes import (
     takes_everything,
     wanted_resources,
 )
+from ragistry.utils.removed import removed
 from ragistry.utils.wording import did_you_mean
 
 DEFAULT_TECHNIQUE = "naive"
@@ -65,12 +66,15 @@ class Checked:
         entries: All well-formed entries by name.
         classes: The class of each usable technique; None for an entry of the packaged file before its first use.
         broken: The other techniques, with the reason.
+        removed: The techniques that were removed from the package, with what replaces them. They are no error, because
+            `ragistry init` wrote them.
         links: The techniques that each entry builds on.
     """
 
     entries: dict[str, Entry]
     classes: dict[str, type[Any] | None] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    removed: dict[str, str] = field(default_factory=dict)
     links: dict[str, list[str]] = field(default_factory=dict)
 
     def class_of(self, name: str) -> type[Any]:
@@ -85,10 +89,13 @@ class Checked:
         for name in self.broken:
             self.classes.pop(name, None)
         while below := {
-            name: used for name in self.classes for used in self.links.get(name, ()) if used in self.broken
+            name: used
+            for name in self.classes
+            for used in self.links.get(name, ())
+            if used in self.broken or used in self.removed
         }:
             for name, used in below.items():
-                self.broken[name] = self.broken[used]
+                self.broken[name] = self.broken.get(used) or self.removed[used]
                 del self.classes[name]
 
 
@@ -263,6 +270,9 @@ def check_entries(
             except BrokenPluginError as error:
                 checked.broken[name] = str(error)
             except ConfigError as error:
+                if line := removed("technique", entry.use):
+                    checked.removed[name] = line
+                    continue
                 found.append(_unknown_use(entry, error, bodies[name]))
             if cls is not None and not found:
                 checked.classes[name] = cls

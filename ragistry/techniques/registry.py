@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,6 +53,8 @@ from ragistry.techniques.classes import (
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.techniques.registered import RegisteredTechnique, name_error, registered
 from ragistry.utils.wording import did_you_mean, listed
+
+log = logging.getLogger(__name__)
 
 
 class TechniqueRegistry:
@@ -120,12 +123,21 @@ class TechniqueRegistry:
         checked.break_dependents()
         registry = cls(file, checked, resources)
         registry.mistakes = mistakes
+        if line := checked.removed.get(str(file.data.get("default"))):
+            log.warning("%s: default: %s; %s is used", path, line, registry.default)
         return registry
+
+    @property
+    def removed(self) -> str:
+        """One line that names the entries whose technique was removed from the package; empty if there are none."""
+        lines = "; ".join(self._checked.removed.values())
+        return f"{self.file.path}: {lines}" if lines else ""
 
     @property
     def default(self) -> str:
         """The technique of a search that does not name one: the file's ``default``, else ``naive``, else its first."""
         named, names = self.file.data.get("default"), self.names()
+        named = AUTO if named in self._checked.removed else named
         meant = self._meant(DEFAULT_TECHNIQUE if named is None else str(named))
         known = meant in names or meant in self.broken
         return meant if known or named not in (None, AUTO) else next(iter(names), meant)
@@ -246,6 +258,7 @@ class TechniqueRegistry:
         checked.entries = {**known, **own}
         checked.classes = {**self._checked.classes, **parts.ready_classes(), **checked.classes}
         checked.broken |= self.broken
+        checked.removed |= self._checked.removed
         bodies = {**self.file.data["techniques"], **parts.bodies}
         file = replace(file, data={**self.file.data, "techniques": bodies})
         registry = TechniqueRegistry(file, checked, self.resources, parts)
@@ -314,6 +327,8 @@ class TechniqueRegistry:
         problems.report()
 
     def _known(self, name: str) -> None:
+        if name in self._checked.removed:
+            raise UnknownTechniqueError(self._checked.removed[name])
         if name in self.broken:
             raise (InvalidConfigError if self.mistakes else ConfigError)(self.broken[name])
         if name not in self._checked.classes:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
+from ragistry.utils.removed import no_attribute
 from ragistry.utils.wording import no_collection, problem_of
 
 try:
@@ -216,3 +217,7 @@ def _validation_message(error: Any) -> str:
     found = error.errors(include_url=False, include_input=False)
     messages = [f"{'.'.join(map(str, item['loc']))}: {problem_of(item)}" for item in found]
     return f"The arguments are invalid: {'; '.join(messages)}."
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)

@@ -186,7 +186,7 @@ def checked_entries(
         InvalidConfigError: The grid has a value that an entry cannot have.
     """
     file, parts, problems = registry.file, registry.parts, Problems()
-    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name not in registry.broken}
+    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name in registry.names()}
     of_file = [one for one in variants if given[one.technique] is None]
     for one in of_file:
         entry = registry.entry(one.technique)

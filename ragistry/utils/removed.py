@@ -1,0 +1,25 @@
+"""Say what replaces a name that was removed. This table goes with version 0.3."""
+
+from __future__ import annotations
+
+REMOVED = {
+    "technique rm3": "hybrid",
+    "technique rocchio": "hybrid",
+    "technique adaptive": "hybrid",
+    "technique self_rag": "corrective",
+    "technique step_back": "multi_query",
+    "name ragistry.tools.langchain.LibraryVectorStore": "the recipe of docs/howto/frameworks.md",
+}
+"""What replaces a technique, a command, an option of a command, or a public name of Python."""
+
+
+def removed(kind: str, name: str) -> str:
+    """Return one line that says that a name was removed and what replaces it; empty for other names."""
+    successor = REMOVED.get(f"{kind} {name}")
+    return f"{name!r} was removed in 0.2; use {successor}" if successor else ""
+
+
+def no_attribute(module: str, name: str) -> AttributeError:
+    """Make the error for a name that a module does not have, with what replaces one that it had."""
+    line = removed("name", f"{module}.{name}")
+    return AttributeError(line or f"module {module!r} has no attribute {name!r}")
