@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import PurePosixPath
 from time import monotonic
 from typing import NamedTuple
@@ -31,8 +31,20 @@ MAPPED, NAT64 = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96")
 """IPv6 addresses that lead to the IPv4 address in their last 32 bits: of this machine's sockets, and by a gateway."""
 UNICAST = IPv6Network("2000::/3")
 """All other public IPv6 addresses. So site-local and IPv4-compatible ones and gateways of a local network are not."""
-TUNNELS = (IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20"))
-"""Teredo, 6to4 and other special parts of `UNICAST`, some of which lead to an IPv4 address of any kind."""
+SPECIAL = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+            "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+            "203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+        ),
+    )
+)  # fmt: skip
+"""The networks of IANA's registries of special-purpose addresses that are not public, and multicast; of IPv6, those
+within `UNICAST`. Among them are Teredo and 6to4, some of which lead to an IPv4 address of any kind. Each version of
+`ipaddress` knows others.
+"""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 SUFFIXES = {
@@ -181,9 +193,9 @@ def _is_public(address: str) -> bool:
     if isinstance(ip, IPv6Address):
         if ip in MAPPED or ip in NAT64:
             ip = IPv4Address(int(ip) & 0xFFFF_FFFF)
-        elif ip not in UNICAST or any(ip in network for network in TUNNELS) or _is_isatap(ip) or ip.scope_id:
+        elif ip not in UNICAST or _is_isatap(ip) or ip.scope_id:
             return False
-    return ip.is_global and not ip.is_multicast
+    return not any(ip in network for network in SPECIAL)
 
 
 def _is_isatap(ip: IPv6Address) -> bool:

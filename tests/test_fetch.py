@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
 
 from ragistry.errors import SourceError, SourceNotFoundError, UnsupportedFormatError
-from ragistry.fetch import REDIRECTS, FetchedPage, Fetcher
+from ragistry.fetch import REDIRECTS, FetchedPage, Fetcher, _is_public
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.testing.ports import refused_port
 from tests.messages import refused
@@ -131,6 +132,20 @@ def test_name_is_connected_to_at_a_public_address(address: str, public: bool, mo
     monkeypatch.setattr(socket, "create_connection", connect)
     check_refusal("http://tea.example/", allow_private=False)
     assert tried == [address] * public
+
+
+def test_all_of_a_special_network_and_nothing_beside_it_is_private() -> None:
+    special = """0.0.0.0-0.255.255.255 10.0.0.0-10.255.255.255 100.64.0.0-100.127.255.255 127.0.0.0-127.255.255.255
+        169.254.0.0-169.254.255.255 172.16.0.0-172.31.255.255 192.0.0.0-192.0.0.255 192.0.2.0-192.0.2.255
+        192.88.99.0-192.88.99.255 192.168.0.0-192.168.255.255 198.18.0.0-198.19.255.255 198.51.100.0-198.51.100.255
+        203.0.113.0-203.0.113.255 224.0.0.0-255.255.255.255"""
+    for network in special.split():
+        first, last = map(IPv4Address, network.split("-"))
+        inside = {first, last, *(first + (int(last) - int(first)) * part // 9 for part in range(9))}
+        for wrapped in ("{}", "::ffff:{}", "64:ff9b::{}"):
+            assert not any(_is_public(wrapped.format(address)) for address in inside), network
+            beside = [int(first) - 1] * (int(first) > 0) + [int(last) + 1] * (int(last) < 0xFFFF_FFFF)
+            assert all(_is_public(wrapped.format(IPv4Address(number))) for number in beside), network
 
 
 def test_each_redirect_is_checked_and_its_checked_address_used(served: Site, monkeypatch: pytest.MonkeyPatch) -> None:
