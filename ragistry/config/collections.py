@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ class CollectionsFile:
     def __init__(self, root: Path, used_by: Callable[[str], str] = lambda _: "") -> None:
         self.path = root / CONFIG_FOLDER / "documents.yaml"
         self.edited: list[Callable[[], object]] = []
+        self._removing = self.path.with_name(f".{self.path.name}.removing")
         self._used_by = used_by
         self._read: tuple[Version | None, list[CollectionEntry]] = (None, [])
 
@@ -142,8 +143,31 @@ class CollectionsFile:
         self._edit(lambda text: with_fields(text, self._find(name)[0], {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
-        """Remove a collection. ``before`` is called when only the write itself can still fail."""
-        self._edit(lambda text: without_entry(text, self._find(name)[0]), before)
+        """Remove a collection. ``before`` is called when only the write itself can still fail.
+
+        If the process is killed after ``before`` has removed the chunks, `finish_removal` removes the collection.
+        """
+
+        def noted() -> None:
+            replace_text(self._removing, name)
+            try:
+                before()
+            except BaseException:
+                self._removing.unlink()
+                raise
+
+        self._edit(lambda text: without_entry(text, self._find(name)[0]), noted)
+        self._removing.unlink(missing_ok=True)
+
+    def finish_removal(self, is_empty: Callable[[str], bool]) -> None:
+        """Remove a collection whose removal was killed, if its chunks are gone. Does nothing in a read-only folder."""
+        with suppress(OSError, RagistryError):  # such as a removal that is running
+            name = self._removing.read_text(encoding="utf-8")
+            with self._lock().acquire(timeout=0):
+                pass
+            if name in [entry.name for entry in self.entries()] and is_empty(name):
+                self.remove(name, lambda: None)
+            self._removing.unlink(missing_ok=True)
 
     def _parse(self) -> list[CollectionEntry]:
         """Read the collections. The whole file must be valid: a misspelt ``collections`` would mean an empty library.

@@ -132,6 +132,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self.scope = Scope(collections, store)
         self._recorded_embedder = recorded_embedder
         self._recorded: tuple[EmbedderFingerprint, TechniqueRegistry] | None = None
+        self._finish_removal()
 
     def _wrote(self, *collections: str) -> None:
         """Report that chunks of these collections were added, deleted or changed."""
@@ -511,7 +512,11 @@ class DocumentService(IngestMethods, SearchMethods):
         """Count the chunks of one collection, or of all collections."""
         return self.store.count(self._condition(self.scope.current_names(), collection, None))
 
+    def _finish_removal(self) -> None:
+        self.collections.finish_removal(lambda name: not self.store.count({"collection": name}))
+
     def _complete_renames(self) -> None:
+        self._finish_removal()
         moving.complete_renames(self.collections, self.store)
 
 

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import chunk_id
 from tests.conftest import Corpus
 from tests.messages import check_message, refused
+from tests.stores.scripts import run
 
 pytestmark = pytest.mark.usefixtures("embedder")
 FILES = ["0.txt", "1.txt", "2.txt"]
@@ -422,3 +424,55 @@ def test_the_end_of_a_collection_waits_for_a_write_to_it(filled: Workspace, end:
     assert filled.store.count({"collection": "notes"}) == 0
     written = "tea.txt" if method == "replace_source" else "milk.txt"
     assert (written in filled.library.list_sources()) == (end == "rename")
+
+
+ENDED = """
+import os, shutil, sys
+from ragistry import open_workspace
+from ragistry.config import collections
+from ragistry.stores.local import LocalStore
+
+def ending(plain):
+    def call(*arguments, **options):
+        for part in (lambda: None, lambda: plain(*arguments, **options)):
+            done = part()
+            step.append(0)
+            if len(step) == last:
+                os._exit(9)
+        return done
+    return call
+
+collections.replace_text, LocalStore.delete = ending(collections.replace_text), ending(LocalStore.delete)
+for last in range(1, 8):
+    folder, step = shutil.copytree(sys.argv[1], f"{sys.argv[1]}-{last}"), []
+    if not (child := os.fork()):
+        with open_workspace(folder) as opened:
+            opened.library.delete_collection("gone")
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_deletion_that_is_killed_leaves_the_collection_with_its_chunks_or_neither(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    with open_workspace(base) as opened:
+        for name in ("gone", "kept"):
+            opened.library.create_collection(name)
+            opened.library.ingest_text("Green tea.", collection=name, source="tea")
+        opened.search("tea")
+    assert run(ENDED, base).split() == ["9"] * 6 + ["0"]
+    states = []
+    for last in range(1, 8):
+        for _ in range(2):  # the first one finishes the deletion
+            with open_workspace(f"{base}-{last}") as opened:
+                assert opened.store.verify() == []
+                chunks = {row["name"]: row["chunk_count"] for row in opened.library.list_collections()}
+                assert (opened.library.orphans(), len(opened.search("tea").documents)) == ([], 1)
+            assert ("gone" in Path(f"{base}-{last}", "config", "documents.yaml").read_text()) is ("gone" in chunks)
+        states.append(chunks)
+    assert states == [{"gone": 1, "kept": 1}] * 3 + [{"kept": 1}] * 4
+    with open_workspace(f"{base}-4") as opened:
+        opened.library.create_collection("gone")
+    with open_workspace(f"{base}-4") as opened:
+        assert len(opened.library.list_collections()) == 2

@@ -70,6 +70,7 @@ def test_crash_leaves_the_old_state_or_the_new(scenario: str, crashed: dict[str,
             seen += states
             if scenario == "repair":
                 assert (store.verify() == []) is (store.repair().kept == "")
+            assert store.verify() == [], step
             check(store, STATES[scenario][states[0]])
     assert seen == sorted(seen)
     assert set(seen) == set(range(len(STATES[scenario])))

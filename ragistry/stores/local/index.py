@@ -34,6 +34,8 @@ from ragistry.stores.lock import WriterLock
 log = logging.getLogger(__name__)
 
 STAMP = "stamp.json"
+UNFINISHED = "unfinished"
+"""A file that exists while a stamped index is changed, so that what a killed writer leaves is not taken for damage."""
 MISSING = "missing"
 Signature = tuple[int, int, int]
 Files = dict[str, Any]
@@ -233,8 +235,9 @@ class DerivedIndex(ABC, Generic[V]):
             raise Stale("ahead of this snapshot")
         try:
             return self.load(self.folder, stamp, signature)
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise Stale(f"unreadable ({error})", broken=True) from error
+        except (OSError, ValueError, LookupError, TypeError, Stale) as error:
+            reason = str(error) if isinstance(error, Stale) else f"unreadable ({error})"
+            raise Stale(reason, broken=not (self.folder / UNFINISHED).exists()) from error
 
     def _stamp(self) -> Stamp:
         try:
@@ -339,7 +342,10 @@ class DerivedIndex(ABC, Generic[V]):
 
     def _written(self, folder: Path, connection: Any, head: Any, since: V | None) -> Stamp:
         """Write the files and the stamp."""
+        unfinished = folder / UNFINISHED
         try:
+            if since is not None:
+                unfinished.touch()
             files = self.write(folder, connection, head, since)
             before, mark = self.known_mark(connection, head.version), self.new_mark(head)
             stamp = Stamp(self.kind, head.generation, mark, before, head.version, self.end(head), head.removed, files)
@@ -349,6 +355,7 @@ class DerivedIndex(ABC, Generic[V]):
             now = time_ns()
             os.utime(new_stamp, ns=(now, now))  # the clock for file times may not advance for milliseconds
             new_stamp.replace(folder / STAMP)
+            unfinished.unlink(missing_ok=True)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
         return stamp
