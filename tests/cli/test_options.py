@@ -36,7 +36,7 @@ LINES = [
     "repo remove clone --yes", "search 'tea liquid'", "search 'tea liquid' --json", "search 'tea liquid' --result 2",
     "grep w.t", "grep w.t --count", "grep w.t --sources-only", "grep w.t --context 1", "read guide.md --line 4",
     "read guide.md --place '{\"line\": 6}'", "outline guide.md", "check answer.md", "ask 'tea liquid'",
-    "why 'tea liquid' --expect tea.txt", "route water", "route --evaluate routes.jsonl", "techniques",
+    "why 'tea liquid' --expect tea.txt", "route water", "techniques",
     "techniques --available", "models", "config", "doctor", "verify", "repair",
     "repair --discard", "reembed", "backup all.zip", "restore all.zip new",
     "store copy local '{use: chroma, path: other}'", "serve token me", "skill agents", "skill --install --yes",
@@ -49,7 +49,7 @@ VALUES: dict[str, object] = {
     "--baseline": "naive", "--before": 1, "--cache": "kept", "--chunk-size": 60, "--collection": "econ",
     "--collections": "notes", "--column": 3, "--context": 1, "--create": "About x", "--dataset": "topics",
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",
-    "--evaluate": "routes.jsonl", "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
+    "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
     "--grid": "naive.top_k=1,2", "--html": "out.html", "--json": "out.json", "--kind": "sentence", "--limit": 1,
     "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--max-minutes": 1e-9, "--measure": "RR@3",
     "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
@@ -100,7 +100,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "elsewhere/tea.txt": "Tea needs water.",
         ".claude/x": "",
         "answer.md": "> A colony of honey bees (bees.txt)\n",
-        "routes.jsonl": '{"text": "water for tea", "collection": "notes"}\n',
         "asked.jsonl": "".join(
             json.dumps({"text": text, "sources": [f"notes/{name}.txt"], "kind": "asked"}) + "\n"
             for name, text in QUESTIONS.items()

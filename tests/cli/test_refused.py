@@ -33,7 +33,7 @@ USED_WRONGLY = [  # exit code 2
     "serve --port 9000 token me", "models --json check topics", "ingest tea.txt -c notes --allow-private",
     "testset make set --from asked --kind title", "testset make set --from . --collection notes",
     "testset make set --limited-tokens", "testset make set --kind title --model m",
-    "compare --dataset topics --tune-on 1.5", "route", "route tea --fit",
+    "compare --dataset topics --tune-on 1.5", "route",
     "testset make", "testset check", "testset make set --kind titel", "testset make set --kind question",
 ]  # fmt: skip
 CANNOT_BE_DONE = [  # exit code 1
@@ -49,7 +49,7 @@ CANNOT_BE_DONE = [  # exit code 1
     "compare --dataset topics -t bm25 --grid chunk_size=100,200 --chunk-size 300",
     "compare --queries q.jsonl -t bm25 --max-minutes 1", "grep tea --count --context 1", "grep tea --count -l",
     "compare --dataset topics -t bm25 --replay none.jsonl", "compare --dataset topics -t bm25 --html topics",
-    "route tea -t naive", "route tea -t nave", "route --evaluate none.jsonl", "route ' '", "route --fit",
+    "route tea -t naive", "route tea -t nave", "route ' '",
     "testset make topics", "testset make set --collection econ", "testset make set --from nowhere",
     "testset check empty", "repo add nowhere", "repo add empty", "repo update nothing", "repo remove nothing --yes",
     "repo search nothing tea", "store copy local '{use: local}'", "store copy chroma local",
