@@ -345,7 +345,7 @@ class WordsFirstStore(LibraryStore, Protocol):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs the work of an ingest or a comparison: in this process, or on several workers."""
+    """Runs the work of an ingest: in this process, or on several workers."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
         """Yield the result of ``work`` for each item, in order, or the `RagistryError` it raised.

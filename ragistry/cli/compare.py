@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
@@ -31,7 +30,7 @@ READ = {
     "two reports": ("reports", "workspace"),
 }
 """Parameters that are read, by what is done instead of a comparison."""
-INDEXES = ("chunk_size", "max_minutes", "salt", "cache", "record", "replay")
+INDEXES = ("chunk_size", "salt", "cache", "record", "replay")
 """Parameters of indexes and models, which the rankings of other programs do not use."""
 
 
@@ -104,10 +103,6 @@ def compare(
             help="An embedder to compare, such as minilm or folder:./models/mine; repeatable. One index for each.",
         ),
     ] = None,
-    max_minutes: Annotated[
-        float | None,
-        typer.Option("--max-minutes", help="Build the indexes that fit into this time; name no winner if one is left."),
-    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which qrels of the test set to use.")] = "test",
     depth: Annotated[
         int | None, typer.Option("--depth", help="Number of documents in a ranking (default: 100).")
@@ -145,8 +140,6 @@ def compare(
     ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="Keep every answer of a model in this file.")] = None,
     replay: Annotated[Path | None, typer.Option("--replay", help="Use the answers in this file; ask no model.")] = None,
-    engine: EngineOption = "local",
-    ray_address: RayAddressOption = None,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
@@ -187,11 +180,7 @@ def compare(
     check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     varied = parse_grid(grid or [])
     as_it_is = queries is not None and not embed_model and CHUNK_SIZE not in varied
-    with (
-        opened_engine(engine, ray_address) as workers,
-        open_workspace(workspace) as opened,
-        progress_bar() as progress,
-    ):
+    with open_workspace(workspace) as opened, progress_bar() as progress:
         comparison = run_comparison(
             _contenders(technique or ([] if run else _all(opened, on_library=queries is not None)), run or []),
             _test_set(opened, dataset, queries, split),
@@ -202,7 +191,6 @@ def compare(
             grid=varied,
             chunk_size=chunk_size or ("library" if as_it_is else None),
             embed_models=embed_model or (),
-            max_minutes=max_minutes,
             depth=depth,
             drop_query=drop_query,
             seed=seed,
@@ -213,7 +201,6 @@ def compare(
             cache=cache,
             record=record,
             replay=replay,
-            engine=workers,
             progress=progress,
         )
     kept = _keep(opened, comparison)

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from ragistry.errors import EvaluationError, RagistryError
@@ -22,7 +21,6 @@ from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, f
 from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chunking_set
 from ragistry.evaluation.measures import Measure, parse_measures
-from ragistry.evaluation.on_workers import ask_on
 from ragistry.evaluation.outputs import check_outputs, write_runs
 from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
@@ -30,7 +28,6 @@ from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import summarise
 from ragistry.evaluation.systems.build import Contenders, build_systems, embedding_techniques
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.index import UnfinishedIndexError
 from ragistry.evaluation.systems.systems import System, unbuilt, versions
 from ragistry.evaluation.systems.variants import (
     CHUNK_SIZE,
@@ -41,7 +38,6 @@ from ragistry.evaluation.systems.variants import (
     parse_chunking,
     variants,
 )
-from ragistry.protocols import Engine
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.wording import did_you_mean
 from ragistry.workspace import Workspace, open_workspace
@@ -64,7 +60,6 @@ def compare(
     grid: Grid | None = None,
     chunk_size: str | int | Chunking | None = None,
     embed_models: Sequence[str] = (),
-    max_minutes: float | None = None,
     depth: int | None = None,
     drop_query: bool = False,
     seed: int = 0,
@@ -76,7 +71,6 @@ def compare(
     cache: str | Path | None = None,
     record: str | Path | None = None,
     replay: str | Path | None = None,
-    engine: Engine | None = None,
     progress: Progress | bool | None = True,
 ) -> Comparison:
     """Compare techniques on a test set and report which differences are significant.
@@ -106,7 +100,6 @@ def compare(
         embed_models: Embedders to compare, each a value of the setting ``embed_model``, such as ``"minilm"`` and
             ``"folder:./models/mine"``. Every technique that uses vectors is compared with each of them, over one index
             for each. Vectors of the library and of earlier comparisons are reused by text.
-        max_minutes: Time for the vectors of all indexes. The indexes that fit are built, and no winner is named.
         depth: Number of documents of a ranking, 1 to 1,000.
         drop_query: Remove the result whose id is the query's.
         seed: Seed of all random choices.
@@ -122,7 +115,6 @@ def compare(
         cache: A folder that keeps vectors and indexes (default: in the data of the workspace).
         record: A file that keeps every answer of a model.
         replay: A file of recorded answers. No model is asked, and each call counts with its recorded time.
-        engine: Runs each technique as a task on its workers.
         progress: Called with the current step, and how much of it is done. By default, progress is written to standard
             error: in a changing line in a terminal or notebook, else every ten seconds. False: not at all.
 
@@ -137,19 +129,17 @@ def compare(
     check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
-    chunking, deadline = _chunking(chunk_size, tested, embed_models), _deadline(max_minutes)
+    chunking = _chunking(chunk_size, tested, embed_models)
     _check_models(embed_models, chunking)
     cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
-    _check_sources(engine, record, replay, runs)
+    _check_record(record, runs)
     deepest = _depth(depth, parsed)
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
     asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
     columns = variants(list(objects), chunking, grid or {})
     if chunk_size is not None and CHUNK_SIZE in (grid or {}):
         raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
-    if deadline is not None and all(one.chunking.library for one in columns):
-        raise EvaluationError("max_minutes cannot be combined with chunk size 'library', which builds no index")
-    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt, deadline)
+    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt)
     with ExitStack() as stack:
         if embed_models:
             if not isinstance(workspace, Workspace):
@@ -160,7 +150,6 @@ def compare(
         _check_options(columns, baseline, margin, tune_on, timing_repeats, salt)
         systems, errors, asking.embedder, default, salt = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
-        unfinished = [name for name, error in errors.items() if isinstance(error, UnfinishedIndexError)]
         if runs is not None:
             keys = {
                 one.name: one.key(tested, embedder)
@@ -171,11 +160,7 @@ def compare(
             }
             asking.files = ranking_files(runs, keys, {one.name for one in systems if one.not_resumed})
         asking.failures.update({name: failure(error) for name, error in errors.items()})
-        if engine is None:
-            asking.run(systems)
-        else:
-            finished = [one for one in columns if one.name not in unfinished]
-            ask_on(engine, asking, systems, replace(contenders, variants=finished, deadline=None))
+        asking.run(systems)
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
@@ -184,9 +169,8 @@ def compare(
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": embedder,
         **({"embedders": _embedders(columns, systems)} if embed_models else {}),
-        **({"unfinished": unfinished} if unfinished else {}),
         "measures": [str(measure) for measure in parsed],
-        "asking": _asking_record(systems, asking, replay) | {"on_workers": engine is not None},
+        "asking": _asking_record(systems, asking, replay),
         "seed": seed,
         "salt": salt,
         "versions": {"python": platform.python_version()} | versions(),
@@ -311,14 +295,6 @@ def _with_each_model(columns: Sequence[Variant], models: Sequence[str], baseline
     return names[start : start + len(models)]
 
 
-def _deadline(minutes: float | None) -> float | None:
-    if minutes is None:
-        return None
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < float("inf"):
-        raise EvaluationError(f"max_minutes is {minutes!r:.80}; it must be a number above 0")
-    return perf_counter() + 60 * minutes
-
-
 def _chunking(size: str | int | Chunking | None, dataset: Dataset, embed_models: Sequence[str]) -> Chunking:
     """Return the chunking; by default synthetic test sets are cut as the library, others as in published results."""
     own = bool(embed_models) and dataset.library is not None
@@ -352,14 +328,10 @@ def _check_options(
         raise EvaluationError(f"salt is {salt!r:.80}; it must be text and not empty, such as that of a report")
 
 
-def _check_sources(engine: Any, record: Path | None, replay: Path | None, runs: Path | None) -> None:
+def _check_record(record: Path | None, runs: Path | None) -> None:
     if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
         # Resumed answers ask no model, so the recording would be incomplete.
         raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; use a new folder for runs")
-    if engine is not None and not isinstance(engine, Engine):
-        raise EvaluationError(f"engine is {engine!r:.80}; it must be an engine, such as RayEngine(), or None")
-    if engine is not None and (record or replay):
-        raise EvaluationError("engine cannot be combined with record or replay")
 
 
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
-from ragistry.evaluation.figures import Pair, TechniqueResult, names_text
+from ragistry.evaluation.figures import Pair, TechniqueResult
 from ragistry.evaluation.statistics import questions_needed
 from ragistry.utils.wording import numbered
 
@@ -52,10 +52,6 @@ def verdict(comparison: Comparison) -> Verdict:
     """Decide between the baseline and the other techniques of a comparison."""
     baseline, pairs = comparison.baseline, comparison.main_pairs
     others = [name for name in comparison.techniques if name != baseline]
-    if unfinished := comparison.provenance.get("unfinished"):
-        return _nothing(
-            f"No winner: the index of {names_text(unfinished)} was not completed in time; allow more minutes."
-        )
     made = comparison.provenance["dataset"]["synthetic"]
     candidate = made is not None and made["queries"] >= comparison.queries
     if not comparison.techniques:

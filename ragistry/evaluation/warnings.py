@@ -258,11 +258,6 @@ def _times(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
             f"The machine was busy (load {load:.1f} on {numbered(processors, '[processor|processors]')}): wall times "
             "are too long; compare CPU times."
         )
-    if comparison.provenance["asking"].get("on_workers"):
-        yield (
-            "Each technique was measured on a worker, while others may have run on the same machine. Compare times "
-            "with care, or measure again without an engine."
-        )
     cached = [name for name, of in rankings.items() if any(one.embedding_cached for one in of.values())]
     if cached:
         yield (

@@ -51,7 +51,7 @@ VALUES: dict[str, object] = {
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",
     "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
     "--grid": "naive.top_k=1,2", "--html": "out.html", "--json": "out.json", "--kind": "sentence", "--limit": 1,
-    "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--max-minutes": 1e-9, "--measure": "RR@3",
+    "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--measure": "RR@3",
     "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
     "--place": '{"line": 3}', "--previous": "how is tea made?", "--queries": "asked.jsonl", "--ray-address": "auto",
     "--record": "more.jsonl", "--replay": "kept.jsonl", "--result": 1, "--rights": "write", "--run": "more=their.run",

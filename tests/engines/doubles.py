@@ -1,4 +1,4 @@
-"""Embedders and techniques for tests of engines; workers import this file too."""
+"""Embedders for tests of engines; workers import this file too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ragistry.errors import ModelNotFoundError
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.types import Document
 
 
 class Deadly(HashingEmbedder):
@@ -36,24 +35,6 @@ class Unpicklable(HashingEmbedder):
 
     def __reduce__(self):
         raise TypeError("it holds a connection")
-
-
-class Capitals:
-    """A technique of a program: searches with the query in capitals."""
-
-    def __init__(self, config, *, store, embedder) -> None:
-        self.store = store
-        self.embedder = embedder
-
-    def retrieve(self, query: str, *, top_k: int | None = None, where=None):
-        return self.store.search(self.embedder.embed([query.upper()], role="query")[0], top_k or 10, where=where)
-
-
-class Constant:
-    """A technique that finds one document, whatever is asked."""
-
-    def retrieve(self, query: str, *, top_k: int | None = None, where=None):
-        return [Document("", {}, 1.0, "d-tea")]
 
 
 def slow(number: int) -> int:

@@ -12,18 +12,14 @@ import pytest
 import stamina
 
 from ragistry import Workspace
-from ragistry.engines.local import LocalEngine
 from ragistry.engines.ray import RayEngine
-from ragistry.errors import ChromaDBConnectionError, ConfigError, EngineError, EvaluationError, WorkerLostError
-from ragistry.evaluation import compare
+from ragistry.errors import ChromaDBConnectionError, ConfigError, EngineError, WorkerLostError
 from ragistry.library.service import DocumentService
 from ragistry.models.registry import choose_embedder
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.ports import refused_port
 from tests.cli.conftest import ragistry  # noqa: F401, a fixture
 from tests.conftest import Corpus
-from tests.engines.doubles import Constant
-from tests.evaluation.small_sets import topics
 from tests.messages import check_message, refused
 
 NOTES = {f"note-{number}.md": f"# Note {number}\n\nA text of its own, number {number}." for number in range(3)}
@@ -41,10 +37,9 @@ def test_cluster_that_does_not_answer_is_refused_at_once() -> None:
         RayEngine(f"127.0.0.1:{refused_port()}")
 
 
-@pytest.mark.parametrize("command", [["ingest", "documents"], ["compare", "--dataset", "documents"]])
-def test_address_without_the_engine_is_refused(command: list[str], ragistry: Callable, corpus: Corpus) -> None:  # noqa: F811
+def test_address_without_the_engine_is_refused(ragistry: Callable, corpus: Corpus) -> None:  # noqa: F811
     corpus(NOTES)
-    done = ragistry(*command, "--ray-address", "auto")
+    done = ragistry("ingest", "documents", "--ray-address", "auto")
     assert done.code != 0
     check_message(done.err, "--ray-address", "--engine ray")
 
@@ -109,17 +104,6 @@ def test_file_that_kills_its_worker_fails_alone(library: DocumentService, corpus
         check_message(failure.error, name, "died 2 times")
 
 
-def test_technique_that_kills_its_worker_is_left_out(workspace: Workspace) -> None:
-    techniques = {"bm25": None, "poison": Constant()}
-    compared = compare(techniques, topics(), workspace=workspace, engine=Fragile())
-    assert list(compared.runs) == ["bm25"]
-    check_message(compared.failures["poison"].error, "died 2 times")
-
-
 def test_engine_that_cannot_be_used_is_refused(workspace: Workspace, corpus: Corpus) -> None:
     with refused(ConfigError, "'ray'"):
         workspace.library.ingest_folder(corpus(NOTES), "notes", engine="ray")  # type: ignore[arg-type]
-    with refused(EvaluationError, "'ray'"):
-        compare(["bm25"], topics(), workspace=workspace, engine="ray")  # type: ignore[arg-type]
-    with refused(EvaluationError):
-        compare(["bm25"], topics(), workspace=workspace, engine=LocalEngine(), record=workspace.root / "calls.jsonl")

@@ -1,4 +1,4 @@
-"""What Ray adds: the rows and figures of this process, whatever happens to workers, and errors that name the place."""
+"""What Ray adds: the rows of this process, whatever happens to workers, and errors that name the place."""
 
 from __future__ import annotations
 
@@ -18,19 +18,15 @@ from ragistry import Workspace, open_workspace
 from ragistry.cli import main
 from ragistry.engines.ray import AHEAD, RayEngine
 from ragistry.errors import EngineError, ModelNotFoundError, WorkerLostError
-from ragistry.evaluation import compare
 from ragistry.library.ingest.report import IngestReport
 from ragistry.testing.hashed import HashingEmbedder
 from tests.engines.doubles import (
-    Capitals,
-    Constant,
     Deadly,
     Unpicklable,
     fail_for_lack_of_a_model,
     kill_this_process,
     slow,
 )
-from tests.evaluation.small_sets import topics
 from tests.readers.raw_pdf import one_page
 
 ray = pytest.importorskip("ray", reason="ray has no wheel for this Python")
@@ -88,22 +84,6 @@ def check_ingest(engine: RayEngine, root: Path) -> None:
         assert rows_of(there) == rows_of(here)
         times = {one.metadata["ingested_at"] for one in there.store.scan()}
         assert before <= min(times) <= max(times) <= time.time()
-
-
-def check_comparison(engine: RayEngine, root: Path) -> None:
-    """The figures are those of this process, and they are kept."""
-    techniques = {"bm25": None, "hybrid": None, "capitals": Capitals, "constant": Constant()}
-    with workspace_in(root / "workspace") as workspace:
-        options: dict[str, Any] = {"workspace": workspace, "measures": ["nDCG@10", "RR@10"]}
-        here = compare(techniques, topics(), **options)
-        options |= {"engine": engine, "runs": root / "runs"}
-        there = compare(techniques, topics(), **options)
-        again = compare(techniques, topics(), **options)
-    assert list(there.runs) == list(here.runs)
-    assert there.runs == again.runs == here.runs
-    for name in ("pairs", "controls", "control_pairs", "diagnosis"):
-        assert getattr(there, name) == getattr(here, name)
-    assert again.provenance["asking"].items() >= {"on_workers": True, "resumed_answers": 40}.items()
 
 
 def check_command(engine: RayEngine, root: Path) -> None:
@@ -178,7 +158,7 @@ def test_ray_does_what_this_process_would(
         second = cluster.add_node(**node)
         cluster.wait_for_nodes()
         with RayEngine(cluster.address) as engine:
-            for check in (check_ingest, check_comparison, check_command, check_map):
+            for check in (check_ingest, check_command, check_map):
                 (tmp_path / check.__name__).mkdir()
                 with subtests.test(check.__name__):
                     check(engine, tmp_path / check.__name__)

@@ -17,7 +17,6 @@ from ragistry.evaluation.systems.index import (
     FOLDER,
     Corpus,
     DatasetIndex,
-    UnfinishedIndexError,
     library_index,
     open_index,
 )
@@ -63,7 +62,7 @@ from ragistry.workspace import Workspace, open_workspace
 EMBEDDER: Want = ("embedder", None)
 Basis = tuple[Chunking, str | None]
 """How documents are cut, and the name of the embedder; None for that of the workspace."""
-Searchable = dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None] | UnfinishedIndexError]
+Searchable = dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]]
 """Basis → the registry of techniques over its index; no index if no technique needs a store."""
 
 
@@ -80,7 +79,6 @@ class Contenders:
         record: File that keeps the answers of models.
         replay: File of recorded answers.
         salt: Salt of the opaque names of sources; None for that of the workspace.
-        deadline: Value of `perf_counter` until which indexes are built; None: no limit.
     """
 
     variants: Sequence[Variant]
@@ -91,7 +89,6 @@ class Contenders:
     record: Path | None = None
     replay: Path | None = None
     salt: str | None = None
-    deadline: float | None = None
 
 
 class Built(NamedTuple):
@@ -147,8 +144,6 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
             else:
                 by_vectors = EMBEDDER in wants[one.name]
                 searched, technique = searchable[one.chunking, one.embed_model], objects[one.technique]
-                if isinstance(searched, UnfinishedIndexError):
-                    raise searched
                 built.systems.append(_system(*searched, one, technique, by_vectors=by_vectors, n_results=n_results))
         except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
             built.errors[one.name] = error
@@ -216,13 +211,8 @@ def _open_indexes(
             library = _library(workspace)
             known = library if isinstance(vectors, RecordedEmbedder) and not records else None
             own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
-            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own, contenders.deadline)
-            try:
-                index, store = open_index(corpus, folder, salt, progress)
-            except UnfinishedIndexError as error:
-                called = f" with {name!r}" if name else ""
-                found[basis] = UnfinishedIndexError(f"the index{called} was not completed: {error}")
-                continue
+            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
+            index, store = open_index(corpus, folder, salt, progress)
             stack.callback(store.close)
             index = replace(index, cost=replace(index.cost, embed_model=name or ""))
         if index is not None:

@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.folder import EVALUATION, REPOSITORIES
-from ragistry.errors import EvaluationError, ModelError, StoreError
+from ragistry.errors import ModelError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
@@ -55,10 +55,6 @@ TIMED_TEXTS = 16
 """Number of texts that are embedded first, to estimate the time of all."""
 _LAYOUT = 5
 """Version of the chunks' metadata and of the card; increase it to rebuild every index."""
-
-
-class UnfinishedIndexError(EvaluationError):
-    """An index was not completed in the time that was allowed."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,6 @@ class Corpus:
         language: The language of the words.
         library: A store whose vectors of equal texts are taken instead of embedding them; None without one.
         own: The chunks of documents that are cut as in the library; the others are cut here.
-        deadline: Value of `perf_counter` until which texts are embedded; None: no limit.
     """
 
     dataset: Dataset
@@ -139,7 +134,6 @@ class Corpus:
     language: str = "english"
     library: LibraryStore | None = None
     own: Mapping[str, Sequence[Chunk]] = field(default_factory=dict)
-    deadline: float | None = None
 
     def file_name(self) -> str:
         """Return the name of the index folder, made from everything that decides its content."""
@@ -240,11 +234,6 @@ def _prefix(dataset: Dataset) -> str:
     return f"{file_name(dataset.name[:40])}-"
 
 
-def folders_of(dataset: Dataset, folder: Path) -> list[Path]:
-    """List all indexes of a test set below a folder; may include those of another set of the same name."""
-    return [card.parent for card in folder.glob(f"*/{CARD}") if card.parent.name.startswith(_prefix(dataset))]
-
-
 def open_index(
     corpus: Corpus, folder: Path, salt: str, progress: Progress | None = None
 ) -> tuple[DatasetIndex, LibraryStore]:
@@ -262,7 +251,6 @@ def open_index(
     Raises:
         ModelError: The model refused a text, or cannot be reached.
         StoreError: The index cannot be written.
-        UnfinishedIndexError: Not all texts can be embedded before the deadline.
     """
     home = folder / corpus.file_name()
     folder.mkdir(parents=True, exist_ok=True)
@@ -331,8 +319,7 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
 def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], progress: Progress | None) -> int:
     """Embed the texts whose vectors are not known. Before the start, report their number and how long it takes.
 
-    Returns the number of vectors from the library. Raises `ModelError` with the document of a text that is refused, and
-    `UnfinishedIndexError`.
+    Returns the number of vectors from the library. Raises `ModelError` with the document of a text that is refused.
     """
     vectors = corpus.vectors
     assert vectors is not None
@@ -358,17 +345,7 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
     seconds = (perf_counter() - start) * sum(map(len, missing)) / max(1, sum(map(len, sample)))
     known = f" ({len(texts) - total:,} of {len(texts):,} are known)" if total < len(texts) else ""
     activity = f"embedding {numbered(total, '[chunk|chunks]')}{known}{ESTIMATE}{duration(seconds)}"
-    if corpus.deadline is not None and (left := corpus.deadline - perf_counter()) < seconds:
-        raise UnfinishedIndexError(
-            f"embedding {numbered(total, '[chunk|chunks]')} takes about {duration(seconds)}, and --max-minutes leaves "
-            f"{duration(max(0.0, left))}; allow more (in Python, max_minutes)"
-        )
     for first in range(0, total, TEXTS_AT_ONCE):
-        if corpus.deadline is not None and perf_counter() > corpus.deadline:
-            raise UnfinishedIndexError(
-                f"{first:,} of {numbered(total, '[chunk|chunks]')} were embedded before --max-minutes ended; their "
-                "vectors are kept, so run it again"
-            )
         if progress is not None:
             progress(activity, first, total)
         embed(missing[first : first + TEXTS_AT_ONCE])
