@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from ragistry.evaluation.data.trec import read_ir_datasets as read_ir_datasets
     from ragistry.evaluation.data.trec import read_qrels as read_qrels
     from ragistry.evaluation.data.trec import read_run as read_run
-    from ragistry.evaluation.data.trec import read_topics as read_topics
     from ragistry.evaluation.data.trec import write_qrels as write_qrels
     from ragistry.evaluation.data.trec import write_run as write_run
-    from ragistry.evaluation.data.trec import write_topics as write_topics
     from ragistry.evaluation.report.html import page as page
     from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
@@ -45,13 +43,11 @@ _HOMES = {
     "read_library": "data.library",
     "read_qrels": "data.trec",
     "read_run": "data.trec",
-    "read_topics": "data.trec",
     "recording": "systems.recorded_answers",
     "replaying": "systems.recorded_answers",
     "write_beir": "data.files",
     "write_qrels": "data.trec",
     "write_run": "data.trec",
-    "write_topics": "data.trec",
 }
 
 __all__ = sorted(_HOMES)

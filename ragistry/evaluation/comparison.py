@@ -19,7 +19,7 @@ from typing import Any
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
 from ragistry.evaluation.data.dataset import ASKED, Dataset
-from ragistry.evaluation.data.files import is_chunking_set, read_beir, read_chunking_set
+from ragistry.evaluation.data.files import read_beir
 from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.outputs import check_outputs, write_runs
 from ragistry.evaluation.progress import shown_progress
@@ -84,7 +84,7 @@ def compare(
             function that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). An entry is built
             over the index of the test set; an object is asked as it is. `as_technique` makes an object of a retriever
             of another library.
-        dataset: A `Dataset`, or a folder in BEIR's layout or of a chunking evaluation (see `read_chunking_set`).
+        dataset: A `Dataset`, or a folder in BEIR's layout.
         measures: The first one decides the verdict.
         baseline: The technique that each other one is tested against. The default is ``default`` of techniques.yaml,
             or the first technique if that one is not compared.
@@ -224,7 +224,7 @@ def _test_set(dataset: Any) -> Dataset:
     if isinstance(dataset, Dataset):
         return dataset
     if isinstance(dataset, str | Path):
-        return read_chunking_set(dataset) if is_chunking_set(Path(dataset)) else read_beir(dataset)
+        return read_beir(dataset)
     raise EvaluationError(f"dataset is {dataset!r:.80}; it must be a folder in BEIR's layout or a Dataset")
 
 

@@ -142,24 +142,6 @@ class Comparison:
                 f"{place!r} is a comparison of another version ({version}): {reason}; run it again"
             ) from error
 
-    def plot(self, measure: str | None = None, ax: Any = None) -> Any:
-        """Plot the means with their intervals, or a sweep of one parameter as a curve; needs the extra ``plot``.
-
-        Args:
-            measure: The measure; None for the main one.
-            ax: Axes of matplotlib to draw on; None for new ones.
-
-        Returns:
-            The axes.
-
-        Raises:
-            ConfigError: matplotlib is not installed.
-            EvaluationError: The comparison has no such measure, or no technique.
-        """
-        from ragistry.evaluation.report.plot import plot
-
-        return plot(self, measure, ax)
-
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {self.techniques[name].measures[self.measure].mean:.3f}" for name in self.by_quality)
         failed = f"; failed: {names_text(list(self.failures))}" if self.failures else ""

@@ -16,10 +16,8 @@ from ragistry.evaluation import (
     read_ir_datasets,
     read_qrels,
     read_run,
-    read_topics,
     write_qrels,
     write_run,
-    write_topics,
 )
 from tests.messages import refused
 
@@ -67,23 +65,11 @@ def test_qrels_with_white_space_of_any_kind_are_read_by_every_reader(tmp_path):
     assert read_qrels(tmp_path / "other.txt") == {"q1": {"a\xa0b": 1}}, "as another program writes it"
 
 
-def test_topics_are_read_as_lines_and_as_blocks(tmp_path):
-    queries = {"301": "organised crime", "302": "values of x < 5"}
-    write_topics(queries, tmp_path / "topics.tsv")
-    (tmp_path / "topics.txt").write_text(
-        "<top>\n<num> Number: 301\n<title> organised\n crime\n<desc> Description:\nWho?\n</top>\n\n"
-        "<top>\n<num>302</num><title>Topic: values of x < 5\n</top>\n"
-    )
-    assert read_topics(tmp_path / "topics.tsv") == read_topics(tmp_path / "topics.txt") == queries
-
-
 @pytest.mark.parametrize(
     ("read", "text"),
     [
         (read_run, "q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.4 t\nq1 Q0 b 3 nan t\nq1 a 0.5\n"),
         (read_qrels, "q1 0 a 1\nq1 0 a 2\nq1 0 b x\nq1 0 c .5\n"),
-        (read_topics, "301\tcrime\n301\tagain\nnameless\n"),
-        (read_topics, "<top><num>1</top>"),
     ],
 )
 def test_every_wrong_line_is_named(read, text, tmp_path):

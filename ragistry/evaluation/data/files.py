@@ -1,8 +1,6 @@
-"""Read and write folders of test sets: BEIR's layout, and the layout of a chunking evaluation.
+"""Read and write folders of test sets in BEIR's layout: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``.
 
-BEIR's layout is ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``. A chunking evaluation (Smith and
-Troynikov, Evaluating Chunking Strategies for Retrieval, Chroma technical report, 2024) is whole texts, and questions
-that ranges of characters answer. Each file may be plain or ``.gz``.
+Each file may be plain or ``.gz``.
 
 A line of ``queries.jsonl`` is ``{"_id": "q1", "text": "how hot is the water", "group": "tea", "kind": "question",
 "spans": [SPAN, …]}``. A SPAN is a passage that answers: ``{"document": ID, "start": 0, "end": 9}`` or
@@ -23,7 +21,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ragistry.errors import DatasetError
-from ragistry.evaluation.data.dataset import Dataset, Qrels, Spans, Text, faults, raise_together, span_fault
+from ragistry.evaluation.data.dataset import Dataset, Qrels, Text, faults, raise_together, span_fault
 from ragistry.utils.wording import numbered, problem_of
 
 HEADER = ("query-id", "corpus-id", "score")
@@ -107,15 +105,6 @@ class QueryRow(Row):
             raise ValueError(f"it names the collection {self.collection!r} but no source; add 'source_file'")
         named = "/".join(filter(None, (self.collection, self.source_file)))
         return self.sources or ({named: 1} if named else {})
-
-
-class QuestionRow(Row):
-    """A line of queries.jsonl in a chunking evaluation: a question, and the ranges that answer it."""
-
-    id: str = Field(alias="_id")
-    text: str
-    corpus: str
-    references: list[tuple[int, int]] = Field(min_length=1)
 
 
 def read_beir(folder: str | Path, split: str = "test") -> Dataset:
@@ -268,54 +257,8 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def is_chunking_set(folder: Path) -> bool:
-    """Return whether a folder has whole texts with questions instead of a corpus in BEIR's layout."""
-    return (folder / "queries.jsonl").is_file() and not any(folder.glob("corpus.jsonl*")) and bool(_texts_in(folder))
-
-
-def read_chunking_set(folder: str | Path) -> Dataset:
-    """Read a test set for a chunking evaluation.
-
-    Ranges of characters become spans, so that `compare` can measure chunk sizes and techniques that widen chunks:
-    ``compare(["naive"], folder, ["SR@5", "SP@5"], grid={"chunk_size": [400, 1000]})``. Line ends are kept, because
-    references count characters.
-
-    Args:
-        folder: Has ``NAME.md`` or ``NAME.md.gz``, and ``queries.jsonl`` with ``_id``, ``text``, ``corpus`` (NAME) and
-            ``references``.
-
-    Raises:
-        DatasetError: The files have errors; all of them.
-    """
-    root, problems, queries, spans = Path(folder), list[str](), dict[str, str](), Spans()
-    texts = {path.name.partition(".md")[0]: _read_text(path) for path in _texts_in(root)}
-    for place, row in rows_of(root / "queries.jsonl", QuestionRow, problems):
-        queries[row.id] = row.text
-        if row.corpus not in texts:
-            problems.append(f"{place}: 'corpus' is {row.corpus!r}; the texts are {sorted(texts)!r:.200}")
-            continue
-        before = len(texts[row.corpus]) - len(texts[row.corpus].lstrip())  # The searched text begins after white space.
-        spans[row.id] = {row.corpus: [(start - before, end - before) for start, end in row.references]}
-    raise_together(root.name, problems)
-    return Dataset(root.name, [Text(name, "", text) for name, text in texts.items()], queries, {}, spans=spans)
-
-
-def _texts_in(folder: Path) -> list[Path]:
-    return sorted(
-        path for path in folder.glob("*.md*") if path.name.endswith((".md", ".md.gz")) and path.name != "README.md"
-    )
-
-
 GZIP = b"\x1f\x8b"
 """The first bytes of a compressed file, whatever its name."""
-
-
-def _read_text(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-        return (gzip.decompress(raw) if path.suffix == ".gz" or raw.startswith(GZIP) else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise DatasetError(f"cannot read {str(path)!r}: {error}; it must be UTF-8 text, plain or gzip") from error
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str]]:

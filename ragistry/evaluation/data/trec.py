@@ -1,6 +1,6 @@
-"""Read and write TREC's files, and read the test sets of the ``ir_datasets`` package.
+"""Read and write TREC's qrels and runs, and read the test sets of the ``ir_datasets`` package.
 
-TREC has topics, qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``). Fields end at white
+A line of qrels is ``query 0 document grade``, one of a run ``query Q0 document rank score tag``. Fields end at white
 space, for some readers also Unicode white space. Therefore white space in ids is percent-encoded, as in URLs (a space
 as ``%20``), and decoded when read.
 """
@@ -8,7 +8,6 @@ as ``%20``), and decoded when read.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from importlib import import_module
@@ -19,54 +18,13 @@ from urllib.parse import quote, unquote
 
 from ragistry.errors import DatasetError, EvaluationError
 from ragistry.evaluation.data.dataset import Dataset, Qrels, Run, Text, raise_together
-from ragistry.evaluation.data.files import fields_of, judge, lines_of, write_lines
+from ragistry.evaluation.data.files import fields_of, judge, write_lines
 from ragistry.utils.installation import install_command
 
-_TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL)
-_NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)")
-_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</?[a-zA-Z]+>|\Z)", re.DOTALL)
 _REST = "|".join(quote(each)[1:] for each in "%" + "".join(filter(str.isspace, map(chr, range(0x3001)))))
 """Percent-encoded % and white space, without the first %; the last white space of Unicode is U+3000."""
 LONGEST = 120
 """Maximum length of a file name in bytes; systems allow 255."""
-
-
-def read_topics(path: str | Path) -> dict[str, str]:
-    """Read queries from ``id<tab>text`` lines, or from ``<top>`` blocks whose title is the query.
-
-    Args:
-        path: The file, plain or ``.gz``.
-
-    Returns:
-        Query id → text.
-
-    Raises:
-        DatasetError: The file has errors; all of them.
-    """
-    lines, problems = list(lines_of(Path(path))), list[str]()
-    pairs: list[tuple[str, str]] = []
-    blocks = _TOPIC.findall("\n".join(line for _, line in lines))
-    for block in blocks:
-        number, title = _NUMBER.search(block), _TITLE.search(block)
-        if number and title:
-            pairs.append((number[1], " ".join(title[1].split())))
-        else:
-            problems.append(f"a topic has no <num> or no <title>: {block.strip()!r:.80}")
-    for place, line in lines if not blocks else ():
-        query, tab, topic = line.partition("\t")
-        if tab:
-            pairs.append((query, topic.strip()))
-        else:
-            problems.append(f"{place}: no tab between id and text: {line!r:.80}")
-    twice = [query for query, count in Counter(query for query, _ in pairs).items() if count > 1]
-    problems += [f"several queries have the id {query!r}; give each query its own id" for query in twice]
-    raise_together(str(path), problems)
-    return dict(pairs)
-
-
-def write_topics(queries: Mapping[str, str], path: str | Path) -> None:
-    """Write queries as ``id<tab>text`` lines; white space within a text becomes single spaces."""
-    write_lines(Path(path), (f"{query}\t{' '.join(text.split())}" for query, text in queries.items()))
 
 
 def read_qrels(path: str | Path) -> Qrels:
