@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context, ContextVar, Token
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
@@ -43,7 +43,7 @@ class _Query:
 class _Together:
     """The short queries of a block, which are embedded in one call when the first of them is needed.
 
-    One thread may enter it several times, one after the other, in different contexts.
+    Several threads may enter it at once, each in its own context.
     """
 
     def __init__(self, owner: QueryEmbedder, queries: Sequence[str]) -> None:
@@ -51,14 +51,12 @@ class _Together:
         self._texts = [text for text in dict.fromkeys(queries) if len(text) <= SHORT]
         self._rows: dict[str, Vectors] | None = None
         self._lock = Lock()
-        self._token: Token[_Together | None] | None = None
 
     def __enter__(self) -> None:
-        self._token = _TOGETHER.set(self)
+        _TOGETHER.set(self)
 
     def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            _TOGETHER.reset(self._token)
+        _TOGETHER.set(None)
 
     def row(self, text: str) -> Vectors | None:
         """Return the vector of a query; None if it is not one of these, or the call failed."""

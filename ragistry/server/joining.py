@@ -1,4 +1,4 @@
-"""Join searches that wait: a thread runs them one after the other, with their queries embedded in one call."""
+"""Join searches that wait: a few threads take one at a time, and embed the queries of those behind it in one call."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import Lock
 from typing import Any
 
 MOST = 32
-"""Maximum number of searches of a batch."""
+"""Maximum number of queries embedded in one call."""
 THREADS = max(2, os.cpu_count() or 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Search:
-    """A waiting search, with the context of its request."""
+    """A waiting search, with the context of its request; ``together`` once it shares a call of the embedder."""
 
     query: str
     work: Callable[[], Any]
-    context: Context
     future: asyncio.Future[Any]
+    context: Context = field(default_factory=copy_context)
+    together: AbstractContextManager[Any] | None = None
 
 
 class SearchJoiner:
-    """Run searches in a few threads. While all are busy, further searches wait and become the next batch.
+    """Run searches in a few threads. While all are busy, further searches wait; a free thread takes the next one.
 
-    Each search has its own result or error, which its request gets as soon as it is there. A search that waits for a
-    slow model would delay the others of its batch, so only techniques in ``quick`` are joined.
+    Each search has its own result or error, which its request gets as soon as it is there. Searches that wait for a
+    slow model would keep the threads, so only techniques in ``quick`` are joined.
 
     Args:
         together: Returns a block in which these queries are embedded in one call. It is entered once for each search.
@@ -44,34 +47,44 @@ class SearchJoiner:
         self._together = together
         self._waiting: deque[_Search] = deque()
         self._running = 0
+        self._lock = Lock()
 
     async def run(self, query: str, work: Callable[[], Any]) -> Any:
         """Return what ``work`` returns in another thread, or raise what it raises."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Search(query, work, copy_context(), future))
+        with self._lock:
+            self._waiting.append(_Search(query, work, future))
         if self._running < THREADS:
             self._running += 1
             self._start()
         return await future
 
     def _start(self) -> None:
-        """Run the waiting searches in a thread, and those that wait then; called in the event loop."""
-        batch = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
-        if not batch:
+        """Run the waiting searches in a thread; called in the event loop."""
+        if not self._waiting:
             self._running -= 1
             return
         loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, self._search, batch, loop).add_done_callback(lambda _: self._start())
+        loop.run_in_executor(None, self._search, loop).add_done_callback(lambda _: self._start())
 
-    def _search(self, batch: Sequence[_Search], loop: asyncio.AbstractEventLoop) -> None:
-        together = self._together([one.query for one in batch])
-        for one in batch:
-            result, error = one.context.run(_outcome, one.work, together)
+    def _search(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (one := self._next()) is not None:
+            result, error = one.context.run(_outcome, one.work, one.together)
             loop.call_soon_threadsafe(_deliver, one.future, result, error)
 
+    def _next(self) -> _Search | None:
+        """Take the search that waits longest; its query is embedded with those behind it."""
+        with self._lock:
+            if self._waiting and self._waiting[0].together is None:
+                batch = list(islice(self._waiting, MOST))
+                together = self._together([one.query for one in batch])
+                for one in batch:
+                    one.together = together
+            return self._waiting.popleft() if self._waiting else None
 
-def _outcome(work: Callable[[], Any], together: AbstractContextManager[Any]) -> tuple[Any, Exception | None]:
-    with together:
+
+def _outcome(work: Callable[[], Any], together: AbstractContextManager[Any] | None) -> tuple[Any, Exception | None]:
+    with together or nullcontext():
         try:
             return work(), None
         except Exception as error:  # noqa: BLE001, the request raises it

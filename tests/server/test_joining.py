@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
 from threading import Event
@@ -76,6 +77,21 @@ def test_joined_searches_are_single_searches(technique: str, workspace: Workspac
         except RagistryError as error:
             alone = error
         assert compared(found) == compared(alone)
+
+
+def test_search_does_not_wait_for_a_slower_one(monkeypatch: Any) -> None:
+    monkeypatch.setattr(joining, "THREADS", 2)
+    joiner, free, answered = SearchJoiner(lambda _: nullcontext()), Event(), Event()
+
+    async def search() -> list[Any]:
+        busy = [joiner.run("busy", free.wait) for _ in range(2)]
+        waiting = [joiner.run("slow", partial(answered.wait, 30)), joiner.run("quick", answered.set)]
+        tasks = [asyncio.create_task(one) for one in (*busy, *waiting)]
+        await asyncio.sleep(0)
+        free.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(search()) == [True, True, True, None], "the quick one is answered while the slow one runs"
 
 
 def test_cached_queries_of_a_batch_are_not_embedded_again(workspace: Workspace) -> None:
