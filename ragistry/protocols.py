@@ -326,8 +326,8 @@ def as_ranking_store(store: object) -> RankingStore | None:
 class WordsFirstStore(LibraryStore, Protocol):
     """A `LibraryStore` with the ability ``"words_first"``: a chunk may wait for its vector.
 
-    A chunk that is written without a vector is found by its words at once, and by dense searches once it has one. A
-    search that misses waiting chunks says so (`trace.degraded`).
+    A chunk that is written without a vector is found by its words at once, in a server after `flush`, and by dense
+    searches once it has one. A search that misses chunks says so (`trace.degraded`).
     """
 
     def waiting(self, after: int = 0, limit: int = 256) -> list[tuple[int, Document]]:

@@ -7,7 +7,8 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 
@@ -23,6 +24,7 @@ from ragistry.stores.embedding import waiting_line
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.types import EmbeddedChunk
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus
 from tests.messages import check_message, refused
@@ -293,6 +295,34 @@ class Halting(IngestObserver):
         if phase == self.phase and number >= self.number:
             self.begun.set()
             assert self.free.wait(30)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_searches_of_a_server_do_not_wait_for_an_ingest(tmp_path: Path, corpus: Corpus, *, stops: bool) -> None:
+    with open_workspace(tmp_path, exclusive=True) as workspace:
+        vector = workspace.embedder.embed(["zebra"])[0]
+
+        def search(_: str, done: int, total: int) -> None:
+            if (done, total) != (AT_ONCE * 2, FILES):
+                return
+            with ThreadPoolExecutor() as pool, workspace.store.writing():
+                for query in ("earlier", "pump17, no other"):
+                    searching = pool.submit(first, workspace, query, "bm25")
+                    found.append(searching.result(60))
+            workspace.store.add_documents([EmbeddedChunk("zebra", {"source_file": "zebra"}, vector)])
+            found.append(first(workspace, "zebra", "bm25"))
+            if stops:
+                raise KeyboardInterrupt
+
+        found: list[tuple[str, Sequence[str]]] = []
+        workspace.library.create_collection("notes", "notes")
+        workspace.library.ingest_text("earlier, and in no other file", "earlier.txt", "notes")
+        with suppress(KeyboardInterrupt):
+            workspace.library.ingest_folder(corpus(many()), "notes", progress=search)
+        assert [name for name, _ in found] == ["earlier.txt", "earlier.txt", "zebra"]
+        for _, [line] in found[:2]:
+            check_message(line, "an ingest")
+        assert first(workspace, "pump17", "bm25") == ("17.txt", ())
 
 
 @pytest.mark.parametrize(("phase", "number"), [("words", 40), ("words", FILES - 1), ("vectors", 1), ("vectors", 300)])

@@ -282,20 +282,22 @@ class Ingest:
             return
         new: list[Prepared] = []
         changed: list[Prepared] = []
-        for one in prepared:
-            (new if one.is_new else changed).append(one)
-            if not self._has_words and sum(len(each.unknown) for each in new) > AT_ONCE:
-                self._embed([PLAIN])
-                self._has_words = True
+        try:
+            for one in prepared:
+                (new if one.is_new else changed).append(one)
+                if not self._has_words and sum(len(each.unknown) for each in new) > AT_ONCE:
+                    self._embed([PLAIN])
+                    self._has_words = True
+                if self._has_words:
+                    for each in new:
+                        _patiently(self._write_locked, each)
+                    new.clear()
+                if sum(len(each.chunks) for each in changed) > CHANGED_AT_ONCE:
+                    yield from changed
+                    changed.clear()
+        finally:
             if self._has_words:
-                for each in new:
-                    _patiently(self._write_locked, each)
-                new.clear()
-            if sum(len(each.chunks) for each in changed) > CHANGED_AT_ONCE:
-                yield from changed
-                changed.clear()
-        if self._has_words:
-            self.store.flush()  # so that all of it is found before the model is asked
+                self.store.flush()  # so that all of it is found before the model is asked, or after a stop
         yield from changed
         yield from new
 

@@ -20,7 +20,7 @@ from ragistry.stores.embedding import check_embedder, checked_vectors, recorded_
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
 from ragistry.stores.local.embedding import record_embedder, reembed, settle
-from ragistry.stores.local.index import DerivedIndex, Stale
+from ragistry.stores.local.index import DerivedIndex, Stale, View
 from ragistry.stores.local.salvage import discard_kept, faults, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
@@ -71,7 +71,8 @@ class LocalStore:
     memory: another program that truncates one during a search, or ``store.db-shm`` at any time, ends the process.
 
     Any number of processes may read, also without write permission; one at a time writes. A second writer waits
-    ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the write lock, as a server does.
+    ``lock_timeout`` seconds and then gets `StoreLockedError`. ``exclusive``: keep the write lock, as a server does. Its
+    searches do not wait for chunks that were written without vectors and not flushed yet; they say so.
 
     A search under a condition compares up to 50,000 matching vectors, and a search without a condition up to
     ``exact_below``. Above that, sketches preselect vectors, which finds at least 98 % of the nearest.
@@ -118,6 +119,7 @@ class LocalStore:
         self._embedder: EmbedderFingerprint | None = None
         self._selections = Selections()
         self._wrote = False
+        self._unfinished: int | None = None  # the first key of an ingest that has not flushed its words
 
     def __repr__(self) -> str:
         return f"<LocalStore: {str(self.folder)!r}>"
@@ -134,6 +136,7 @@ class LocalStore:
             head = self._head_to_write(connection)
             checked = check_chunks(chunks, ids, dimension=head.dimension or None, may_wait=True)
             self._check_room(checked)
+            self._unfinished = None
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
                 advance(connection, head, checked)
@@ -151,6 +154,8 @@ class LocalStore:
                 self._check_room(checked)
             else:
                 self._database.room.check_deletion(rows.size_of(connection, (collection, source_file)))
+            is_unfinished = self._exclusive and not checked.vectors.any(axis=1).all()
+            self._unfinished = (self._unfinished or head.next_key) if is_unfinished else None
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
             advance(connection, head, checked)
             change = _change(connection, head)
@@ -232,6 +237,7 @@ class LocalStore:
         with self.writing():
             for index in self._indexes():
                 index.bring_up(unless=index.may_lag)
+            self._unfinished = None
             self._database.erase()
 
     def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
@@ -323,7 +329,7 @@ class LocalStore:
                 try:
                     view = index.view(connection, head)
                     lags = view.stamp.version != head.version and index.lag(view, head) > index.may_lag
-                    if lags and not behind:
+                    if lags and not behind and not self._is_unfinished(index, view, head):
                         raise Stale("")
                     selection = None if where is None else self._selections.of(connection, head, where)
                     if isinstance(index, WordIndex):
@@ -350,7 +356,7 @@ class LocalStore:
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
                 else:
                     if index is self._words and head.next_key > view.stamp.next_key:
-                        degraded(f"the newest chunks are not searched yet: {behind}")
+                        degraded(f"the newest chunks are not searched yet: {behind or 'an ingest is adding them'}")
                     if index is self._vectors and head.waiting:
                         self._report_waiting(connection, selection)
                     if not len(found[0]) and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
@@ -363,6 +369,12 @@ class LocalStore:
                     index.build_privately()
                 behind = str(error)
         raise StoreError(f"the store {str(self.folder)!r} is written so often that no search succeeds; try again")
+
+    def _is_unfinished(self, index: DerivedIndex[Any], view: View, head: Head) -> bool:
+        """Return whether the index only lacks words that an ingest is adding: to update it now takes a search long."""
+        first = self._unfinished
+        is_added = first is not None and first <= view.stamp.next_key and view.stamp.removed == head.removed
+        return is_added and index is self._words
 
     def _read_ranked(
         self, read: Callable[[sqlite3.Connection, Sequence[int]], Read], version: int, keys: Sequence[int]
