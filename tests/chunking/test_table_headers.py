@@ -138,7 +138,7 @@ def test_the_header_is_shown_before_the_rows() -> None:
         assert "month199" in excerpt_line(found)
     page = excerpt_html(excerpt(blocks, "rain", "english", 60))
     assert page.count("<table>") == 1
-    assert "<td>month</td><td><mark>rain</mark></td>" in page
+    assert '>month</td><td class="rg-short"><mark>rain</mark></td>' in page
 
 
 def rows_of(chunk: Chunk) -> list[str]:
