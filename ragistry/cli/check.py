@@ -15,14 +15,15 @@ from ragistry.cli.output import console, print_json
 def check(
     file: Annotated[str, typer.Argument(help="The answer: Markdown, or the JSON of ask; - reads standard input.")],
     collection: Annotated[str | None, collection_option("Look only into this collection.")] = None,
+    strict: Annotated[bool, typer.Option(help="Also fail if a quotation without a source is nowhere.")] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Check the quotations and citations of an answer against the documents.
 
-    Numbers that the cited passages do not have are listed, but may be right. Exit code 1 if a quotation or citation is
-    not at its place.
+    Numbers that the cited passages do not have are listed, but may be right. Exit code 0: every quotation with a source
+    is at its place; 1: a quotation, source or place is not there, or the check failed.
     """
     from ragistry.errors import SourceError
     from ragistry.tools.quotes import LONGEST_ANSWER, CheckRequest, check_quotes, check_text
@@ -44,7 +45,7 @@ def check(
         reason = getattr(error, "strerror", None) or error
         raise SourceError(f"{file!r} cannot be read: {reason}; check the path") from error
     with open_workspace(workspace, existing=True) as opened:
-        found = check_quotes(Reach(opened.library), CheckRequest(text, collection, max_tokens=1_000_000))
+        found = check_quotes(Reach(opened.library), CheckRequest(text, collection, strict, max_tokens=1_000_000))
     if as_json:
         print_json(to_json(found))
     else:

@@ -102,7 +102,7 @@ def cited_sentences(text: str) -> list[CitedSentence]:
     same paragraph that have none. Code belongs to the citations of the sentence before it, and the items and rows
     below a lead-in to those of the lead-in, unless they have their own.
     """
-    marks = [(*mark.span(1), cited_numbers(mark[1])) for mark in _citations(text)]
+    marks = [(*mark.span(1), cited_numbers(mark[1])) for mark in find_citations(text)]
     fences = {fence.start(): fence for fence in _FENCE.finditer(text)}
     found: list[CitedSentence] = []
     for start, stop in pairwise([*_starts(text, marks, list(fences.values())), len(text)]):
@@ -140,7 +140,7 @@ def cited_numbers(mark: str) -> list[int]:
 def with_plain_citations(text: str, passages: int) -> str:
     """Write every citation as ``[1][2]`` in its place, without numbers above ``passages``."""
     parts, at = [], 0
-    for mark in _citations(text):
+    for mark in find_citations(text):
         numbers = [number for number in dict.fromkeys(cited_numbers(mark[1])) if 1 <= number <= passages]
         keeps_blank = bool(numbers) or "\n" in mark[0]
         parts += [text[at : mark.start(1) if keeps_blank else mark.start()], *(f"[{number}]" for number in numbers)]
@@ -148,13 +148,13 @@ def with_plain_citations(text: str, passages: int) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _citations(text: str) -> list[re.Match[str]]:
+def find_citations(text: str) -> list[re.Match[str]]:
     """Find the citations of a text, except those in code."""
-    code = _masked(text)
+    code = without_code(text)
     return [mark for mark in _CITED.finditer(text) if code[mark.start(1)] == text[mark.start(1)]]
 
 
-def _masked(text: str) -> str:
+def without_code(text: str) -> str:
     """Replace the characters of code by ``x``, so that nothing in it has a meaning; code that is a citation stays."""
     text = _FENCE.sub(lambda code: "x" * len(code[0]), text)
     return _CODE.sub(lambda code: code[0] if _CODE_MARK.fullmatch(code[0]) else "x" * len(code[0]), text)
@@ -176,7 +176,7 @@ def _words(text: str) -> tuple[Kind, str]:
 
 def _without_citations(text: str) -> str:
     parts, at = [], 0
-    for mark in _citations(text):
+    for mark in find_citations(text):
         parts.append(text[at : mark.start()])
         at = mark.end()
     return _LINES_WITHOUT_WORDS.sub("", "".join([*parts, text[at:]]))
@@ -184,7 +184,7 @@ def _without_citations(text: str) -> str:
 
 def _starts(text: str, marks: Sequence[tuple[int, int, list[int]]], fences: Sequence[re.Match[str]]) -> list[int]:
     """Find where sentences start; a citation starts one if words follow it in its line."""
-    plain = _masked(text)
+    plain = without_code(text)
     starts = {next_word(text, 0)}
     for start, end, _ in marks:
         begins_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()

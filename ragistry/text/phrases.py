@@ -80,11 +80,6 @@ def with_previous(query: str, previous: str | None) -> str:
     return f"{' '.join(_MARKS.sub(' ', parsed.words if parsed else previous).split())} {query}".lstrip()
 
 
-def quotations(text: str) -> list[str]:
-    """Return what stands in quotation marks in a text, without the marks."""
-    return [_phrase_of(mark) for mark in _quoted().finditer(text)]
-
-
 def _without(query: str, marks: Iterable[re.Match[str]]) -> str:
     parts, at = [], 0
     for mark in marks:

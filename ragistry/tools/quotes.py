@@ -1,38 +1,59 @@
 """Check the quotations and citations of an answer against the documents, without a model.
 
-A quotation is compared by the words of `text.phrases`, so that case, accents, endings and white space do not matter.
+A quotation is compared by its words and numbers in sequence, so that case, accents and white space do not matter.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from ragistry.pipelines.citations import cited_sentences
-from ragistry.text.phrases import count_held, quotations
+from ragistry.chunking.places import places_in
+from ragistry.protocols import LibraryStore
+from ragistry.text.analysis import LETTER
+from ragistry.text.spellings import normalised, plain
+from ragistry.tools.answer_citations import AnswerReader, Cited, Place, Source
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
 from ragistry.tools.reading import TOKENS, sources_in
 from ragistry.tools.source_lines import lines_of
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import SourceInfo
-from ragistry.utils.ids import composed
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered
 
-Verdict = Literal["found", "elsewhere", "missing", "unknown source", "uncited"]
+Verdict = Literal["found", "elsewhere", "missing", "unknown source", "unknown place", "uncited"]
 LONGEST_ANSWER = 1_000_000
 """Characters of an answer that is checked."""
-FEWEST_WORDS = 2
-"""Words of a quotation that is checked; a single word in quotation marks is often only a name."""
+LONGEST_OMISSION = 400
+"""Words of a source that an omission, such as ``…``, stands for."""
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_REFERENCE = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?:\[\^?(\d{1,3})\]:?|(\d{1,3})[.)])[ \t]+(\S.*)$", re.MULTILINE)
-"""A line that says what a number stands for: ``[1] guide.md, p. 3``."""
-_PAGE = re.compile(r"\b(?:pp?|pages?|slides?|seiten?|s)\b\.?\s*(\d+)", re.IGNORECASE)
-_LINE = re.compile(r"\b(?:ll?|lines?|zeilen?)\b\.?\s*(\d+)", re.IGNORECASE)
+_WORD = re.compile(
+    rf"(?:(?<![\w.,)\]}}])[-\u2212\u2013])?\d+(?:[.,]\d+)*|(?:(?!\d){LETTER})+|[^\W\d_]|[%\u2030\u00b0\u20ac\u00a3\u00a5]|\$(?=\d)"
+)
+"""A number with its sign, a word, a character of a script without spaces, or a unit."""
+_MARKUP = re.compile(
+    r"\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\]\[(?!\d)[^\[\]\n]*\]"
+    r"|</?(?:a|b|br|code|em|i|img|kbd|li|mark|p|span|strong|sub|sup|td|th|tr|u)\b[^<>\n]*>"
+)
+"""Addresses of links and elements of HTML, which are not shown."""
+_OMISSION = re.compile(r"[\[(]\s*(?:\.{2,}|\u2026)\s*[\])]|\.{3,}|\u2026|\. \. \.")
+_INSERTED = re.compile(r"\[[^\[\]\d]{2,}\]")
+_ANYWHERE = Cited("", (), ())
+_KEYS = {
+    "page": ("page", "page_label"),
+    "line": ("line",),
+    "sheet": ("sheet",),
+    "chapter": ("chapter", "heading_context"),
+    "section": ("chapter", "heading_context"),
+    "": ("sheet", "part", "chapter", "heading_context"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +63,15 @@ class CheckRequest:
     Attributes:
         answer: The answer: Markdown, or the JSON of ``ragistry ask --json``.
         collection: Look only into this collection.
+        strict: A quotation that is nowhere is an error also if nothing is cited for it.
         max_tokens: Maximum size of the answer.
     """
 
     answer: str = field(metadata={"description": 'The answer, as Markdown: "a quotation" [1] or (guide.pdf, p. 3).'})
     collection: str | None = field(default=None, metadata={"description": "Only this collection.", "short": "-c"})
+    strict: bool = field(
+        default=False, metadata={"description": "Also refuse quotations without a source that are nowhere."}
+    )
     max_tokens: int = field(default=4_000, metadata=TOKENS)
 
 
@@ -55,9 +80,11 @@ class CheckedQuote:
     """A quotation or citation.
 
     Attributes:
-        text: The quotation, or the cited sentence.
-        verdict: ``found`` at the cited place; ``elsewhere`` in the source or the library; ``missing``;
-            ``unknown source`` if no source has the cited name; ``uncited`` if it is nowhere and nothing is cited.
+        text: The quotation; empty for a citation without one.
+        verdict: ``found`` at the cited place, or in the library if nothing is cited; ``elsewhere`` in the cited source,
+            or in the library if no source has the cited name; ``missing``; ``unknown source`` or ``unknown place`` if
+            the library has no such source, or the source no such place; ``uncited`` if it is nowhere and nothing is
+            cited.
         cited: What is cited.
         line: The line of the answer.
         source: Where the quotation stands.
@@ -77,27 +104,21 @@ class CheckAnswer:
     """The result of a check.
 
     Attributes:
-        quotes: The quotations and citations in their order.
-        not_quoted: Numbers in cited sentences that the cited passages do not have, each with its line in the answer.
-            They may be computed, and so right.
+        quotes: The quotations, and the citations without a source or place in the library, in their order.
+        not_quoted: Numbers in blocks with citations that the cited passages do not have, each with its line in the
+            answer. They may be computed, and so right.
         ok: Whether every quotation and citation stands at its place.
-        left_out: How many quotations and numbers are not listed; those that are not at their place are listed first.
+        left_out: How many entries are not listed; those that are not at their place are listed first.
+        not_compared: What could not be compared: pages of a source without pages, marks without a pair.
+        summary: How much of the answer was checked.
     """
 
     quotes: list[CheckedQuote]
     not_quoted: list[str]
     ok: bool
     left_out: int = 0
-
-
-@dataclass(slots=True)
-class _Cited:
-    """A cited place: a source, and a page or line of it; or a passage of the answer's own JSON."""
-
-    shown: str
-    source: tuple[str, SourceInfo] | None
-    page: int | None = None
-    line: int | None = None
+    not_compared: list[str] = field(default_factory=list)
+    summary: str = ""
 
 
 def check_quotes(reach: Reach, request: CheckRequest) -> CheckAnswer:
@@ -107,50 +128,58 @@ def check_quotes(reach: Reach, request: CheckRequest) -> CheckAnswer:
             f"the answer has more than {LONGEST_ANSWER:,} characters, which is the limit; check parts of it"
         )
     known = sources_in(reach, request.collection, None)
-    text, numbers = _read_answer(request.answer, known)
+    text, numbers = _read_json(request.answer, known)
     if not text.strip():
         raise CallError("the answer has no text; write Markdown, or the JSON of `ragistry ask --json`")
+    answer = AnswerReader(text, known, numbers)
     check = _Check(reach, known)
-    found: list[CheckedQuote] = []
-    unknown: set[str] = set()
-    not_quoted: list[str] = []
-    body = _REFERENCE.sub(lambda one: " " * len(one[0]) if _named(one[3], known) else one[0], text)
-    for sentence in cited_sentences(body):
-        written = body[sentence.start : sentence.end]
-        cited = [numbers.get(number, _Cited(f"[{number}]", None)) for number in sentence.numbers]
-        named = _by_name(written, known)
-        cited += [one for _, one in named]
-        line = text.count("\n", 0, sentence.start) + 1
-        quoted = [one for one in _quoted(written, sentence.text, sentence.kind) if len(one.split()) >= FEWEST_WORDS]
-        found += [check.quotation(one, _nearest(written, one, cited, named), line) for one in quoted]
-        for one in cited:
-            if not one.source and one.shown not in unknown:
-                unknown.add(one.shown)
-                found.append(CheckedQuote(sentence.text[:200], "unknown source", one.shown, line))
-        passages = [check.text_at(one) for one in cited if one.source]
-        if passages:
-            here = {figure for passage in passages for figure in _FIGURE.findall(passage)}
-            plain = _without_places(sentence.text)
-            not_quoted += [f"line {line}: {figure}" for figure in _FIGURE.findall(plain) if figure not in here]
-    return _within(CheckAnswer(found, not_quoted, not any(map(_is_wrong, found))), request.max_tokens)
+    found, not_quoted, named = list[CheckedQuote](), list[str](), set[str]()
+    for block in answer.blocks:
+        quotes = [check.quotation(one.text, one.cited(), one.line) for one in block.quotations if _words(one.text)]
+        answer.unread += [f"line {one.line}: {one.text}" for one in block.quotations if not _words(one.text)]
+        named.update(one.cited for one in quotes if one.verdict != "found")
+        found += quotes
+        here = set[str]()
+        for one in {one.shown: one for citation in block.citations for one in citation.all()}.values():
+            here |= check.figures_at(one)
+            verdict = check.citation(one, block.line)
+            if verdict and one.shown not in named:
+                named.add(one.shown)
+                found.append(CheckedQuote("", verdict, one.shown, block.line))
+        not_quoted += [one for one in block.figures if here and one.rpartition(" ")[2] not in here]
+    quotes = [one for one in found if one.text]
+    counts = Counter(one.verdict for one in quotes)
+    wrong, unknown = len(quotes) - counts["found"] - counts["uncited"], len(found) - len(quotes)
+    open_ = [*answer.unread, *dict.fromkeys(check.not_compared)]
+    others = {
+        "not found": wrong,
+        "without a source": counts["uncited"],
+        "cited without a source or place in the library": unknown,
+        "not compared": len(open_),
+    }
+    summary = [f"{counts['found']} of {numbered(len(quotes), 'quotation[|s]')} found"]
+    summary += [f"{number} {what}" for what, number in others.items() if number]
+    ok = not (wrong or unknown or (request.strict and counts["uncited"]))
+    return _fitting(CheckAnswer(found, not_quoted, ok, 0, open_, ", ".join(summary)), request.max_tokens)
 
 
-def _is_wrong(one: CheckedQuote) -> bool:
-    return one.verdict not in ("found", "uncited")
-
-
-def _within(checked: CheckAnswer, room: int) -> CheckAnswer:
+def _fitting(checked: CheckAnswer, room: int) -> CheckAnswer:
     """Drop entries until the rest fits; numbers, and quotations at their place, are dropped first."""
     kept: set[int] = set()
-    for at in sorted(range(len(checked.quotes)), key=lambda at: not _is_wrong(checked.quotes[at])):
+    for at in sorted(range(len(checked.quotes)), key=lambda at: checked.quotes[at].verdict == "found"):
         one = checked.quotes[at]
         room -= estimated_tokens(f"{one.text[:200]}{one.cited[:200]}{one.source}") + 12
         if room >= 0:
             kept.add(at)
-    numbers = checked.not_quoted[: max(0, room // 12)]
-    left_out = len(checked.quotes) - len(kept) + len(checked.not_quoted) - len(numbers)
-    quotes = [one for at, one in enumerate(checked.quotes) if at in kept]
-    return CheckAnswer(quotes, numbers, checked.ok, left_out)
+    others = checked.not_compared + checked.not_quoted
+    size = max(0, room // 20)
+    return replace(
+        checked,
+        quotes=[one for at, one in enumerate(checked.quotes) if at in kept],
+        not_compared=checked.not_compared[:size],
+        not_quoted=checked.not_quoted[: max(0, size - len(checked.not_compared))],
+        left_out=len(checked.quotes) - len(kept) + max(0, len(others) - size),
+    )
 
 
 def check_text(found: CheckAnswer) -> str:
@@ -158,150 +187,179 @@ def check_text(found: CheckAnswer) -> str:
     lines = []
     for one in found.quotes:
         place = ", ".join(f"{key} {visible_line(value, 60)}" for key, value in one.place.items())
-        there = f": {visible_line(one.source)} ({place})" if one.source and one.verdict == "elsewhere" else ""
+        there = f": {visible_line(one.source)} ({place})" if one.source and one.verdict != "found" else ""
         cited = f" {visible_line(one.cited, 200)}" if one.cited else ""
-        lines.append(f"line {one.line}: {one.verdict}{there}{cited}: {visible_line(one.text, 200)}")
+        text = f": {visible_line(one.text, 200)}" if one.text else ""
+        lines.append(f"line {one.line}: {one.verdict}{there}{cited}{text}")
+    lines += [f"{visible_line(one, 200)} is not compared" for one in found.not_compared]
     lines += [f"{one} is not quoted from the cited passages" for one in found.not_quoted]
-    wrong = sum(map(_is_wrong, found.quotes))
     left_out = f", {found.left_out:,} more left out" if found.left_out else ""
-    lines.append(f"{numbered(len(found.quotes), 'quotation[|s]')} checked, {wrong} not at their place{left_out}")
-    return "\n".join(lines)
+    return "\n".join([*lines, found.summary + left_out])
 
 
 class _Check:
-    """Compares quotations with the texts of the library; the text of each source is built once."""
+    """Compares quotations with the texts of the library; the text of each cited source is built once."""
 
-    def __init__(self, reach: Reach, known: Sequence[tuple[str, SourceInfo]]) -> None:
-        self._store = reach.library.store
-        self._language = reach.library.reading.language
+    def __init__(self, reach: Reach, known: Sequence[Source]) -> None:
         self._known = known
-        self._pages: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {}
+        self._figures: dict[str, Set[str]] = {}
+        self._text = lru_cache(maxsize=1000)(lambda source: _Text(reach.library.store, source[1]))
+        self.not_compared: list[str] = []
 
-    def quotation(self, quote: str, cited: Sequence[_Cited], line: int) -> CheckedQuote:
-        """Find a quotation at the cited places, else in the cited sources, else in the library."""
-        shown = ", ".join(one.shown for one in cited)
-        for one in cited:
-            if one.source and self._holds(self.text_at(one), quote):
-                return CheckedQuote(quote, "found", shown, line, one.source[1].source_file)
-        for source in [one.source for one in cited if one.source] or self._known:
-            for place, text in self._parts(source):
-                if self._holds(text, quote):
-                    return CheckedQuote(
-                        quote, "elsewhere" if cited else "found", shown, line, source[1].source_file, place
-                    )
-        return CheckedQuote(quote, "missing" if cited else "uncited", shown, line)
+    def quotation(self, quote: str, cited: Sequence[Cited], line: int) -> CheckedQuote:
+        """Find a quotation at one of the cited places, else in the cited sources; without these, in the library."""
+        shown = "; ".join(one.shown for one in cited)
+        place: tuple[str, Mapping[str, Any]] = ("", {})
+        known = [(one, source) for one in cited for source in one.sources]
+        verdict: Verdict = "missing" if known else "unknown source" if cited else "uncited"
+        for one, source in known or ((_ANYWHERE, source) for source in self._known):
+            text = self._text(source)
+            for first, last in text.spans(quote):
+                place = source[1].source_file, text.place(first)
+                if text.holds(one, first, last):
+                    return CheckedQuote(quote, "found" if known or not cited else verdict, shown, line, *place)
+                verdict = "elsewhere"
+        return CheckedQuote(quote, verdict, shown, line, *place)
 
-    def text_at(self, cited: _Cited) -> str:
-        """Return the text of a cited place."""
-        assert cited.source is not None
-        return "\n".join(
-            text
-            for place, text in self._parts(cited.source)
-            if cited.page in (None, place.get("page"), _number(place.get("page_label")))
-            and (cited.line is None or place["line"] <= cited.line <= place["line"] + text.count("\n"))
-        )
+    def citation(self, cited: Cited, line: int) -> Verdict | None:
+        """Return what is wrong with a citation, whatever is quoted from it."""
+        if not cited.sources:
+            return "unknown source" if cited.sure or cited.places else None
+        wrong = False
+        for place in cited.places:
+            found = [self._text(source).lines_at(place) for source in cited.sources]
+            wrong |= not any(found) and any(one is not None for one in found)
+            if all(one is None for one in found):
+                self.not_compared.append(f"line {line}: {place.shown} of {cited.name}")
+        return "unknown place" if wrong else None
 
-    def _holds(self, text: str, quote: str) -> bool:
-        return composed(quote) in composed(text) or count_held([quote], text, _plain_language(self._language)) == 1
-
-    def _parts(self, source: tuple[str, SourceInfo]) -> list[tuple[dict[str, Any], str]]:
-        """Return the text of each page of a source, or its whole text, with its first line."""
-        key = source[0], source[1].source_file
-        if key not in self._pages:
-            parts: list[tuple[dict[str, Any], list[str]]] = []
-            last: dict[str, Any] | None = None
-            for lines in lines_of(self._store, source[1]):
-                offset = 0
-                for number, text in enumerate(lines.texts, lines.first):
-                    place = lines.place_at(offset)
-                    offset += len(text) + 1
-                    page: dict[str, Any] = {
-                        name: place[name] for name in ("page", "page_label", "sheet") if name in place
-                    }
-                    if page != last:
-                        parts.append((page | {"line": number}, []))
-                        last = page
-                    parts[-1][1].append(text)
-            self._pages[key] = [(place, "\n".join(texts)) for place, texts in parts]
-        return self._pages[key]
+    def figures_at(self, cited: Cited) -> Set[str]:
+        """Return the numbers at a cited place, and an empty text if it has any text."""
+        if cited.shown not in self._figures:
+            texts = map(self._text, cited.sources)
+            lines = [one for text in texts for at, one in enumerate(text.lines, 1) if text.holds(cited, at, at)]
+            self._figures[cited.shown] = {"" for _ in lines} | {one for line in lines for one in _FIGURE.findall(line)}
+        return self._figures[cited.shown]
 
 
-def _read_answer(text: str, known: Sequence[tuple[str, SourceInfo]]) -> tuple[str, dict[int, _Cited]]:
-    """Return the Markdown of an answer, and what its numbers stand for."""
+class _Text:
+    """The text of a source."""
+
+    def __init__(self, store: LibraryStore, info: SourceInfo) -> None:
+        self._parts = list(lines_of(store, info))
+        self._found: dict[str, Set[int] | None] = {}
+        self._names: dict[str, dict[str, list[int]]] = {}
+        self.lines = [line for part in self._parts for line in part.texts]
+
+    @cached_property
+    def _words(self) -> str:
+        return "\n".join(" ".join(_words(line)) for line in self.lines)
+
+    def spans(self, quote: str) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last line of each place that has the words of a quotation, in sequence.
+
+        What an omission or a remark in square brackets stands for is not compared.
+        """
+        quote = re.sub(r"\[(\w)\]", r"\1", quote)
+        for written in dict.fromkeys((quote, _INSERTED.sub("\u2026", quote))):
+            parts = filter(None, map(_words, _OMISSION.split(written)))
+            pieces = [r"\s+".join(map(re.escape, words)) for words in parts]
+            rest = "".join(rf"(?>(?:\s+\S+){{0,{LONGEST_OMISSION}}}?\s+{piece}(?!\S))" for piece in pieces[1:])
+            line, at = 1, 0
+            for found in re.finditer(rf"(?<!\S){pieces[0]}(?!\S){rest}", self._words):
+                line += self._words.count("\n", at, found.start())
+                at = found.start()
+                yield line, line + found[0].count("\n")
+
+    @cached_property
+    def _places(self) -> list[dict[str, Any]]:
+        found = []
+        for part in self._parts:
+            offset = 0
+            for text in part.texts:
+                place = part.place_at(offset)
+                offset += len(text) + 1
+                found.append(place)
+        return found
+
+    def place(self, line: int) -> dict[str, Any]:
+        """Return the page or sheet of a line, and its number."""
+        place = self._places[line - 1]
+        return {key: place[key] for key in ("page", "page_label", "sheet") if key in place} | {"line": line}
+
+    def holds(self, cited: Cited, first: int, last: int) -> bool:
+        """Return whether some of these lines are at one of the cited places of each kind."""
+        kinds = defaultdict[str, set[int]](set)
+        for place in cited.places:
+            if (lines := self.lines_at(place)) is not None:
+                kinds[place.kind] |= lines
+        return all(not at.isdisjoint(range(first, last + 1)) for at in kinds.values())
+
+    def lines_at(self, place: Place) -> Set[int] | None:
+        """Return the lines at a place; none if there is no such place, and None if that cannot be said."""
+        if place.shown not in self._found:
+            named = self._lines_by_name(place.kind)
+            wanted = {name for low, high in place.values for name in _between(low, high, named)}
+            found = {line for name in wanted for line in named.get(name, ())}
+            is_number = place.values[0][0].isdecimal()
+            can_be_said = found or (place.kind and any(not is_number or name[:1].isdecimal() for name in named))
+            self._found[place.shown] = found if can_be_said else None
+        return self._found[place.shown]
+
+    def _lines_by_name(self, kind: str) -> dict[str, list[int]]:
+        """Return the lines at each page or line by its number, and at each heading by its words."""
+        if kind not in self._names:
+            lines = self._names[kind] = defaultdict[str, list[int]](list)
+            for number, here in enumerate(self._places, 1):
+                names = {str(number)} if kind == "line" else set[str]()
+                for value in (str(here[key]) for key in _KEYS[kind] if key in here):
+                    names |= {value.casefold()} if kind in ("page", "line") else _heading_names(value)
+                for name in names:
+                    lines[name].append(number)
+        return self._names[kind]
+
+
+@lru_cache(maxsize=10_000)
+def _heading_names(headings: str) -> Set[str]:
+    """Return the names of headings: each, several that follow each other, and the number of the last."""
+    parts = [" ".join(_words(one)) for one in headings.split(">")]
+    numbers = [one[0] for part in parts if (one := re.findall(r"^(?:\w{1,12} )?(\d[\d.]*)(?!\S)", part))]
+    ends = range(1, len(parts) + 1)
+    return {" ".join(parts[start:end]) for end in ends for start in range(end)} | set(numbers)
+
+
+def _between(low: str, high: str, known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of a range, which may be open."""
+    if low.isdecimal() and (high or "0").isdecimal():
+        last = int(high) if high else max((int(one) for one in known if one.isdecimal()), default=0)
+        yield from map(str, range(int(low), min(last, int(low) + 10_000) + 1))
+    else:
+        yield " ".join(_words(low))
+
+
+def _words(text: str) -> list[str]:
+    """Return the words and numbers of a text in plain letters."""
+    text = html.unescape(_MARKUP.sub(" ", text)).translate({0x2212: "-", 0x2013: "-"})
+    return _WORD.findall(plain(normalised(text).casefold()))
+
+
+def _read_json(text: str, known: Sequence[Source]) -> tuple[str, dict[int, list[Cited]]]:
+    """Return the Markdown of an answer, and what its numbers stand for if it is the JSON of ``ragistry ask``."""
     try:
         values = json.loads(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        found = {}
-        for mark in _REFERENCE.finditer(text):
-            if cited := _named(mark[3], known):
-                found[int(mark[1] or mark[2])] = cited
-        return text, found
+        return text, {}
     documents = values.get("documents")
-    numbers: dict[int, _Cited] = {}
+    numbers = {}
     for number, one in enumerate(documents if isinstance(documents, list) else [], 1):
-        metadata = one.get("metadata") if isinstance(one, dict) else None
-        name = metadata.get("source_file") if isinstance(metadata, dict) else None
-        collection = metadata.get("collection") if isinstance(metadata, dict) else None
-        source = next((each for each in known if (each[0], each[1].source_file) == (collection, name)), None)
-        page = metadata.get("page") if isinstance(metadata, dict) else None
-        numbers[number] = _Cited(f"[{number}] {name}", source, page if type(page) is int else None)
+        found = one.get("metadata") if isinstance(one, dict) else None
+        metadata = found if isinstance(found, dict) else {}
+        name, collection = metadata.get("source_file"), metadata.get("collection")
+        sources = [each for each in known if (each[0], each[1].source_file) == (collection, name)]
+        pages = [place.get("page") for _, place in places_in(metadata)]
+        places = [Place("page", [(str(page), str(page))], f"p. {page}") for page in pages if type(page) is int]
+        numbers[number] = [Cited(f"[{number}] {name}", sources, places)]
     answer = values.get("answer")
     return answer if isinstance(answer, str) else "", numbers
-
-
-def _nearest(text: str, quote: str, cited: Sequence[_Cited], named: Sequence[tuple[int, _Cited]]) -> Sequence[_Cited]:
-    """Return the citation by name that follows a quotation; without one, all citations of the sentence."""
-    at = text.find(quote)
-    return next(([one] for start, one in named if start > at), cited)
-
-
-def _by_name(text: str, known: Sequence[tuple[str, SourceInfo]]) -> list[tuple[int, _Cited]]:
-    """Return the sources that a sentence cites by their names in brackets, and where: ``(guide.md, p. 3)``."""
-    found = []
-    for bracket in re.finditer(r"[(\[]([^()\[\]\n]{3,300})[)\]]", text):
-        inner = bracket[1]
-        if cited := _named(inner, known):
-            found.append((bracket.start(), cited))
-        elif re.fullmatch(r"[^\s,;:]+\.[A-Za-z]\w{1,4}(?:[,;:]?\s+.{0,30})?", inner) and "://" not in inner:
-            found.append((bracket.start(), _Cited(inner, None)))
-    return found
-
-
-def _named(text: str, known: Sequence[tuple[str, SourceInfo]]) -> _Cited | None:
-    """Return the source whose name a text has, with its page or line; the longest name wins."""
-    plain = composed(text)
-    names = {end: one for one in known for end in _ends(composed(one[1].source_file)) if end in plain}
-    if not names:
-        return None
-    name = max(names, key=len)
-    source, rest = names[name], plain.replace(name, "")
-    page, line = _PAGE.search(rest), _LINE.search(rest)
-    return _Cited(text.strip(), source, int(page[1]) if page else None, int(line[1]) if line else None)
-
-
-def _ends(name: str) -> tuple[str, ...]:
-    """Return the name of a source, and that of its file without folders."""
-    return name, name.rpartition("/")[2]
-
-
-def _quoted(written: str, text: str, kind: str) -> Iterator[str]:
-    """Yield the quotations of a sentence; of a quoted block, its text."""
-    if kind == "quote":
-        yield " ".join(text.replace("\n>", " ").split())
-    else:
-        yield from quotations(written)
-
-
-def _without_places(text: str) -> str:
-    """Remove names in brackets, whose numbers are places."""
-    return re.sub(r"[(\[][^()\[\]\n]{1,300}[)\]]", " ", text)
-
-
-def _number(label: Any) -> int | None:
-    return int(label) if isinstance(label, str) and label.isdecimal() else None
-
-
-def _plain_language(language: str) -> str:
-    return "none" if language == "auto" else language

@@ -56,6 +56,9 @@ def test_a_number_outside_its_range_is_refused_in_our_words(line: str, option: s
 def test_check_fails_for_a_quotation_that_is_not_there(answer: str, code: int, filled: Run, corpus: Corpus) -> None:
     corpus({"answer.md": answer}, ".")
     assert filled("check", "answer.md").code == code
+    found = filled("check", "answer.md", "--strict")
+    assert found.code == (code or "uncited" in found.out)
+    assert found.out.splitlines()[-1].endswith(("not found", "library") if found.code else "found")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"x" * 4_000_000, b"{}"])

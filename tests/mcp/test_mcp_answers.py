@@ -152,6 +152,7 @@ def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool)
     for name, arguments in (reads | {tool.name: {"query": "boat"}, "check_quotes": {"answer": '"a boat"'}}).items():
         answer = tools.call(tool, name, arguments)
         jsonschema.validate(answer.structured_content, schemas[name])
+    assert answer.structured_content["summary"] == "1 of 1 quotation found"
     refused_ = tools.call(tool, "fetch", {"id": "nothing"})
     assert (refused_.is_error, refused_.structured_content) == (True, None)
 
