@@ -45,14 +45,21 @@ _OTHER_NAME = re.compile(  # lock files, and the copies that editors keep
 )
 _SOURCE_MAP = re.compile(rb"[\s)\]}']*\{[^{]*\"(version\"\s*:\s*3\b|mappings\")")
 _TOKEN = re.compile(rb"[A-Za-z0-9+/=_-]{40,}")
-_ENCODED = re.compile(rb"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9]).*|[0-9A-F]+|[0-9a-f]+|[A-Z2-7]+=*")
-"""Base64, hexadecimal and base32; no path and no long word has capitals, small letters and digits."""
+_ENCODED = re.compile(
+    rb"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])"
+    rb"((?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z]).*|[0-9A-F]+|[0-9a-f]+|[A-Z2-7]+=*)"
+)
+"""Base64, hexadecimal and base32, which have digits and letters; no path and no long word also has capitals and small
+letters. So sequences of letters, such as genomes, and of digits are text."""
 _ENCODED_SHARE = 0.8
 _SPARSE = 0.88
 """Minimum share of other characters than white space in encoded text; prose and code have less."""
 _LONG_LINE = 500
 _DENSE = 0.08
 """Maximum share of white space in minified text; code and prose have twice as much."""
+_WORD = re.compile(rb"\w+")
+_SIGNS = 0.1
+"""Minimum share of signs in minified text; it has twice as many, and letters without blanks have none."""
 _CONTROLS = bytes({*range(32)} - {*b"\a\b\t\n\v\f\r\x1a\x1b"} | {127})
 _CONTROL_SHARE = 0.01
 
@@ -148,6 +155,8 @@ def _is_encoded(sample: bytes) -> bool:
 
 def _is_minified(sample: bytes) -> bool:
     if len(sample) < _LONG_LINE * (sample.count(b"\n") + 1):
+        return False
+    if len(_WORD.sub(b"", sample)) < _SIGNS * len(sample):
         return False
     return _length_without_blanks(sample) > (1 - _DENSE) * len(sample) and sample.isascii()
 

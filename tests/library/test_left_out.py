@@ -12,13 +12,14 @@ from zipfile import ZipFile
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.errors import SourceError
 from ragistry.library.backup import write_backup
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import IngestReport, left_out_line
 from ragistry.library.service import DocumentService
 from ragistry.readers.extract import extract_text
 from tests.conftest import Corpus
-from tests.messages import check_message
+from tests.messages import check_message, refused
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -42,6 +43,20 @@ TEXT: dict[str, str | bytes] = {
     "credentials.md": WORDS,
     "tls.md": f"{WORDS}\n{KEY}",
     "rfc.txt": WORDS * 99 + KEY,
+}
+LETTERS = {
+    "small": "abcdefghijklmnopqrstuvwxyz",
+    "hex": "abcdef",
+    "genome": "ACGT",
+    "any": "aBcDeFgHiJ",
+    "digits": "0123456789",
+}
+TEXT |= {
+    f"{kind}-{width}{suffix}": "pump\n"
+    + "\n".join("".join(random.Random(line).choices(letters, k=width)) for line in range(5))
+    for kind, letters in LETTERS.items()
+    for width in (80, 2_000)
+    for suffix in (".txt", ".log", ".csv", ".nfo")
 }
 LEFT_OUT: dict[str, str | bytes] = {
     **dict.fromkeys(("id_rsa", "id_ed25519_work", "server.key", "credentials", "credentials.json", "_netrc"), WORDS),
@@ -124,6 +139,16 @@ def test_the_line_has_one_line_of_a_terminal() -> None:
     check_message(line, "12,345 .png", "others")
     assert len(f"left out: {line}") <= 80
     assert left_out_line(IngestReport()) == ""
+    line = left_out_line(IngestReport(left_out=counts | {".txt": 20}))
+    check_message(line, "12,345 .png", "encoded text")
+    assert len(f"left out: {line}") <= 80
+
+
+def test_a_folder_of_encoded_text_says_why_it_has_none(library: DocumentService, tmp_path: Path) -> None:
+    folder = written(tmp_path / "in", {"mail.txt": BASE64})
+    with refused(SourceError, folder, "1 .txt", "encoded text", "--all-text"):
+        library.ingest_folder(folder, "notes")
+    assert library.ingest_folder(folder, "notes", all_text=True).added == ["mail.txt"]
 
 
 def test_the_first_ingest_of_a_known_folder_says_what_was_left_out_before(

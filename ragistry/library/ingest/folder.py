@@ -17,7 +17,7 @@ from pathlib import Path
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_own_file, is_store_file, without_data
-from ragistry.library.ingest.report import Failure, left_out_kinds
+from ragistry.library.ingest.report import Failure, is_surprising, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
 from ragistry.library.ingest.zip_folder import ZIP, is_zip, members_of
 from ragistry.readers.formats import CONVERTED, INSTALL_LIBREOFFICE, UNREAD_FORMATS, is_readable, suffix_of
@@ -230,6 +230,8 @@ def nothing_readable(listing: Listing) -> SourceError:
         )
     counts = listing.unread + Counter(map(kind_of, listing.left_out))
     has = f", only {left_out_kinds(counts)}" if counts else ""
+    if is_surprising(counts):
+        has += "; keys, lock files, minified and encoded text are read with --all-text"
     return SourceError(
         f"no readable files in {os.fspath(listing.root)!r}{has}; put PDFs, Office documents, Markdown or text in it"
     )

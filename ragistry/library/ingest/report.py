@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.errors import RagistryError, SourceNotFoundError, public_name
+from ragistry.readers.formats import is_readable
 from ragistry.utils.wording import agreeing, numbered
 
 
@@ -89,8 +90,14 @@ def left_out_line(report: IngestReport) -> str:
     if not report.left_out:
         return ""
     files = numbered(sum(report.left_out.values()), "file[|s]")
-    width = LINE - len(f"left out: {files} (); read text with --all-text")
-    return f"{files} ({left_out_kinds(report.left_out, width)}); read text with --all-text"
+    more = "keys, encoded text: --all-text" if is_surprising(report.left_out) else "read text with --all-text"
+    width = LINE - len(f"left out: {files} (); {more}")
+    return f"{files} ({left_out_kinds(report.left_out, width)}); {more}"
+
+
+def is_surprising(counts: Mapping[str, int]) -> bool:
+    """Return whether files of a format that is read are among those left out, because of their content or name."""
+    return any(map(is_readable, counts))
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:
