@@ -292,7 +292,6 @@ class RetrievalResult(JsonMethods):
 
     Documents with identical text are one; ``copies`` and ``copy_places`` in its metadata count and list the others.
     ``total_results`` is ``len(documents)``; ``trace`` has one entry per stage, in the order of their start.
-    ``weak``: the documents show that nothing fits the query well (`techniques.weakness`).
     """
 
     query: str
@@ -300,7 +299,6 @@ class RetrievalResult(JsonMethods):
     total_results: int
     search_time_ms: float
     trace: tuple[Stage, ...] = ()
-    weak: bool = False
 
     @property
     def degraded(self) -> tuple[str, ...]:

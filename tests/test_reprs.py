@@ -82,7 +82,7 @@ FOUND = Document("tea\nleaves", {"page": 3, "tags": ["a"]}, 0.5, "b", (StageScor
     "value",
     [
         FOUND,
-        RetrievalResult("tea", [FOUND], 1, 2.5, (Stage("naive", 1.0, detail={"k": 1}),), weak=True),
+        RetrievalResult("tea", [FOUND], 1, 2.5, (Stage("naive", 1.0, detail={"k": 1}),)),
         Answer("tea", (FOUND,), "cut", text="Tea [1].", degraded=("no model",)),
     ],
 )

@@ -14,7 +14,7 @@ from ragistry.cli.options import (
     with_request,
 )
 from ragistry.cli.output import TextWriter, console, error_line, print_json
-from ragistry.cli.search import note_if_weak, print_degraded, print_documents
+from ragistry.cli.search import print_degraded, print_documents
 from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
@@ -49,15 +49,16 @@ def ask(
             result = library.run_search(request)
             if as_json:
                 found = Answer(
-                    request.query, tuple(result.documents), reason="no generator is configured", weak=result.weak,
+                    request.query,
+                    tuple(result.documents),
+                    reason="no generator is configured",
                     degraded=result.degraded,
-                )  # fmt: skip
+                )
                 print_json(as_mapping(found, opened.settings.language) | {"status": None})
                 return
             error_line(
                 "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
             )
-            note_if_weak(result)
             print_documents(opened, request.query, result.documents, more="ragistry search QUERY --result")
             print_degraded(result)
             return
@@ -72,7 +73,6 @@ def ask(
             writer.end()
             _report_end(answer)
             _warn_of_unsupported(answer)
-            note_if_weak(answer)
             print_degraded(answer)
             if answer.documents:
                 console().print()

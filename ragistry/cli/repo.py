@@ -137,7 +137,7 @@ def search(
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search one repository and print the best passages."""
-    from ragistry.cli.search import note_if_weak, print_documents
+    from ragistry.cli.search import print_documents
     from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
     from ragistry.presentation.plain import as_mapping
 
@@ -146,11 +146,10 @@ def search(
         over = partial(opened.technique_over, name=technique)
         chosen = RepositoryTechnique(repositories.collection(name), over)
         limit = opened.settings.n_results if top_k is None else top_k
-        result = search_repository(chosen, query, limit, opened.embedder, opened.settings.language)
+        result = search_repository(chosen, query, limit)
         if as_json:
             print_json(as_mapping(result, opened.settings.language))
         else:
-            note_if_weak(result)
             print_documents(opened, query, result.documents, number=number, more="--result")
     if not (as_json or result.documents):
         error_line("nothing found", label="note")

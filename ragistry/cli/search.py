@@ -53,7 +53,6 @@ def search(
 
             print_json(as_mapping(result, opened.settings.language))
             return
-        note_if_weak(result)
         print_documents(
             opened, request.query, result.documents, full=full, scores=scores, number=number, more="--result"
         )
@@ -62,12 +61,6 @@ def search(
         error_line("nothing found", label="note")
     if trace:
         _print_trace(result)
-
-
-def note_if_weak(result: RetrievalResult | Answer) -> None:
-    """Say above the results that nothing fits the query well, if so."""
-    if result.weak:
-        error_line("nothing fits the query well; these are the nearest passages", label="note")
 
 
 def print_degraded(result: RetrievalResult | Answer) -> None:

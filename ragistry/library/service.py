@@ -46,7 +46,6 @@ from ragistry.techniques.folding import (
 from ragistry.techniques.follow_up import following
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import (
     TOP_K_LIMIT,
@@ -219,9 +218,8 @@ class DocumentService(IngestMethods, SearchMethods):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
                 self._check_where(names, where, request.collection, found=bool(documents))
-            weak = is_weak(request.query, documents, self.embedder, self.reading.language, previous)
         elapsed = (perf_counter() - start) * 1000
-        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), weak)
+        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
 
     def _with_recorded_embedder(
         self,

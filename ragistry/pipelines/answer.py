@@ -17,7 +17,6 @@ from ragistry.models.adapt import as_embedder, as_generator
 from ragistry.pipelines.citations import cited_sentences, with_plain_citations
 from ragistry.protocols import Embedder, Generator
 from ragistry.techniques.prompting import filled, numbered_passages
-from ragistry.techniques.weakness import is_weak
 from ragistry.text.analysis import query_terms
 from ragistry.text.boundaries import first_sentence_start
 from ragistry.text.languages import AUTO, chunk_language
@@ -84,7 +83,6 @@ class Answer(JsonMethods):
         sentences: The sentences, also those of an answer that is not complete.
         reason: Why the answer is not complete.
         text: The answer with its lines, as the generator wrote it; citations are written as ``[1][2]``.
-        weak: Whether nothing fits the question well (`techniques.weakness`).
         degraded: Why the search is degraded, one line each; see `RetrievalResult.degraded`.
     """
 
@@ -94,7 +92,6 @@ class Answer(JsonMethods):
     sentences: tuple[Sentence, ...] = ()
     reason: str = ""
     text: str = field(default="", metadata={"alias": "answer"})
-    weak: bool = False
     degraded: tuple[str, ...] = ()
 
 
@@ -155,9 +152,9 @@ class AnswerStream(Iterator[str]):
 class Answerer:
     """Answers questions from passages. Safe for threads.
 
-    The generator is asked even if nothing seems to fit the question (`Answer.weak`). A sentence of the answer is
-    supported if a passage that it cites has its figures and nearly all of its words, or a few of its words and a
-    sentence near to it. This finds sentences that a model made up; it does not find a missing "not".
+    A sentence of the answer is supported if a passage that it cites has its figures and nearly all of its words, or a
+    few of its words and a sentence near to it. This finds sentences that a model made up; it does not find a missing
+    "not".
 
     The thresholds were chosen on 300 claims of SciFact and tested on 300 others (`benchmarks.support`): 76 % of the
     claims are supported by their own abstract, 46 % by the other abstract with most of their words, 0.3 % by any other.
@@ -232,8 +229,7 @@ class Answerer:
             text = _BLANK_LINES.sub("", without_reasoning(text))
             if end is None and not text.strip():
                 end = IncompleteAnswerError("the generator wrote nothing; ask again, or use another model")
-            weak = is_weak(query, found, self.embedder, self.language, previous)
-            answer = Answer(query, found, weak=weak, degraded=degraded)
+            answer = Answer(query, found, degraded=degraded)
             if NOT_FOUND.match(text) and (end is None or end.status == "cut"):
                 return replace(answer, status="not_found", reason="the passages do not answer the question")
             if sent < len(text):

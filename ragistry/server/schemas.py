@@ -160,7 +160,7 @@ class FoundModel(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResponse(RetrievalResult):
-    """Results of a search, as in `ragistry search --json`. ``weak``: nothing fits the query well."""
+    """Results of a search, as in `ragistry search --json`."""
 
     __pydantic_config__: ClassVar = RESPONSE
     documents: list[FoundModel]  # type: ignore[assignment] # documents of JSON have a place

@@ -114,12 +114,7 @@ def analyse(text: str, language: str = "english") -> list[str]:
     ``language``: a name or ISO 639-1 code of `text.languages`, or ``"none"`` for no stemming. About 10 MB of
     English per second; thread-safe. Raises `ConfigError` for an unknown language.
     """
-    return list(iterate_terms(text, language))
-
-
-def iterate_terms(text: str, language: str = "english") -> Iterator[str]:
-    """Iterate over the terms of `analyse`, each word analysed when it is reached."""
-    return chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, text.split()))
+    return list(chain.from_iterable(map(_analyser(canonical_language(language)).__getitem__, text.split())))
 
 
 class CodeTable:

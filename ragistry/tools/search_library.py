@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 
 OVERHEAD = 800
 """Maximum tokens of an answer around its results."""
-WEAK = "nothing fits the query well, so the documents may not answer it; these are the nearest passages"
 NO_ARGUMENTS = SearchArguments("")
 
 
@@ -212,8 +211,6 @@ class SearchLibraryTool:
         documents, note = found.documents, notes(found.degraded, NAME, limited=self.reach.limited)
         if not documents:
             return SearchAnswer(f"{title}\n\n{note}{self._no_results(asked.collection)}", asked)
-        if found.weak:
-            note += f"[Note: {WEAK}]\n\n"
         mark = fingerprint(asked.query, asked.collection, documents, asked.where)
         start = read_cursor(asked.cursor, mark, documents) if asked.cursor else Position()
         labelled = asked.collection is None and len(self.reach.entries()) > 1

@@ -95,8 +95,6 @@ def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRan
             title = f"{passages} in {numbered(len(grouped(found.documents)), '[source|sources]')}"
         ui.label(title).classes("rg-technique").props("role=heading aria-level=2")
         ui.label(f"{prepared.technique}, {found.search_time_ms:.0f} ms").classes("rg-dim")
-    if found.weak:
-        ui.label("Nothing fits the query well. These are the nearest passages.").classes("rg-weak").props("role=note")
     for reason in found.degraded:
         ui.label(f"Degraded: {reason}").classes("rg-failure")
     if not found.documents:

@@ -44,22 +44,14 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpu
         assert answer["sentences"][0]["citations"] == [1]
 
 
-def test_gibberish_is_called_weak_and_the_generator_is_asked_all_the_same(filled: Run, corpus: Corpus) -> None:
+def test_the_generator_is_asked_whatever_was_found(filled: Run, corpus: Corpus) -> None:
     done = filled("search", "zzzqqq xyzzy")
-    check_message(done.err)
-    assert done.out.startswith("1. tea.txt")
-    assert filled("search", "zzzqqq xyzzy", "--json").json["weak"] is True
-    assert filled("search", "green tea", "--json").json["weak"] is False
-    assert filled("search", "green tea").err == ""
-    check_message(filled("ask", "zzzqqq xyzzy").err)
+    assert (done.err, done.out.startswith("1. tea.txt")) == ("", True)
     with OpenAIServer("small", accent="vllm") as server:
         corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        server.answers += [f"{TEA[:-1]} [1]."] * 2
+        server.answers.append(f"{TEA[:-1]} [1].")
         done = filled("ask", "zzzqqq xyzzy")
-        assert (done.code, done.out.splitlines()[0]) == (0, f"{TEA[:-1]} [1].")
-        check_message(done.err)
-        answer = filled("ask", "zzzqqq xyzzy", "--json").json
-        assert (answer["status"], answer["weak"]) == ("complete", True)
+        assert (done.code, done.out.splitlines()[0], done.err) == (0, f"{TEA[:-1]} [1].", "")
 
 
 @pytest.mark.parametrize(

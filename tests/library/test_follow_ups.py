@@ -83,12 +83,6 @@ def test_a_wrong_question_before_is_refused(workspace: Workspace, previous: Any)
         workspace.search("tea", previous=previous)
 
 
-def test_a_follow_up_that_fits_with_the_question_before_is_not_weak(filled: Workspace) -> None:
-    query = "and in those other funny strange places?"
-    assert filled.search(query, "bm25", previous="How is green tea steeped in hot water?").weak is False
-    assert filled.search("zzzqqq xyzzy tea plugh quux", "bm25", previous="xyzzy plover frobnicate grue").weak is True
-
-
 def test_why_follows_too(filled: Workspace) -> None:
     request = SearchRequest("how many minutes?", "bm25", top_k=1, previous="Tell me about black coffee.")
     assert explain(filled.library, request, "coffee").rank == 1

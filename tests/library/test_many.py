@@ -29,7 +29,7 @@ def fill(workspace: Workspace | RemoteWorkspace) -> None:
 def shape(result: RetrievalResult) -> Any:
     stages = [(one.name, one.depth, one.documents_in, one.documents_out, one.degraded) for one in result.trace]
     scores = [pytest.approx(one.score, abs=1e-5) for one in result.documents]
-    return result.query, [one.id for one in result.documents], scores, stages, result.weak, result.degraded
+    return result.query, [one.id for one in result.documents], scores, stages, result.degraded
 
 
 @everywhere

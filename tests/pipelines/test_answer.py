@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ragistry.pipelines import END, PipelineBuilder
 from ragistry.pipelines.answer import Answerer, AnswerNode, Sentence
-from ragistry.types import Document, StageScore
+from ragistry.types import Document
 from tests.messages import check_message
 from tests.techniques.doubles import MINILM, Ready, Says
 
@@ -88,14 +86,6 @@ def test_numbers_of_passages_that_do_not_exist_are_dropped():
     answer = Answerer(Says("Beer traps catch slugs [7]."), MINILM).answer("slugs", DOCUMENTS)
     assert answer.sentences[0].citations == ()
     assert not answer.sentences[0].supported
-
-
-def test_generator_is_asked_about_weak_results_too():
-    generator = Says("Nonsense [1].")
-    documents = [replace(one, scores=(StageScore("dense", "cosine", 0.1),)) for one in DOCUMENTS]
-    answer = Answerer(generator, MINILM).answer("quarterly revenue forecast of the shipping company", documents)
-    assert (answer.status, answer.weak, answer.text) == ("complete", True, "Nonsense [1].")
-    assert not Answerer(generator, MINILM).answer("slugs", DOCUMENTS).weak
 
 
 def test_generator_is_not_asked_without_passages():

@@ -82,7 +82,6 @@ def test_sent_files_replace_files_of_the_server_only_with_replace(
     with refused(ConfigError, "bm25"):
         remote.search("black tea", {"use": "bm25"})
     assert remote.route("black tea").chosen == ("tea",)
-    assert [remote.search(query).weak for query in ("black tea", "zzzqqq xyzzy")] == [False, True]
 
 
 def test_remote_answer_equals_the_local_one_within_the_token(filled_copy: Path) -> None:
@@ -151,7 +150,7 @@ def test_unreachable_server_and_invalid_address_are_reported() -> None:
     assert issubclass(ServerBusyError, ServerError)
 
 
-NOTHING = {"query": "tea", "documents": [], "total_results": 0, "search_time_ms": 1.0, "weak": False, "trace": []}
+NOTHING = {"query": "tea", "documents": [], "total_results": 0, "search_time_ms": 1.0, "trace": []}
 
 
 class OneAnswer(LoopbackServer):

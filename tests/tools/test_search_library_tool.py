@@ -145,9 +145,8 @@ def test_the_collection_argument_routes(shelves: Workspace) -> None:
     tool = SearchLibraryTool(shelves.library)
     answer = tool.answer({"query": "tea", "collection": "weather"})
     assert [document.metadata["source_file"] for document in answer.documents] == ["fronts.txt"]
-    head, note, first = answer.text.split("\n\n")[:3]
+    head, first = answer.text.split("\n\n")[:2]
     assert head == '[Knowledge base results for "tea" in collection "weather"]'
-    check_message(note)
     assert first.startswith("1. fronts.txt (line 1, chunk 0)\n")
     everywhere = tool.answer(json.dumps({"query": "tea", "collection": None}))
     assert [document.metadata["collection"] for document in everywhere.documents] == ["tea", "weather"]
@@ -172,14 +171,6 @@ def test_an_unknown_collection_is_answered_with_the_nearest(shelves: Workspace) 
 def test_the_technique_and_the_number_of_results_are_taken(shelves: Workspace) -> None:
     tool = SearchLibraryTool(shelves.library, technique="bm25", n=2)
     assert [document.scores[-1].kind for document in tool.answer({"query": "rain"}).documents] == ["bm25"]
-
-
-def test_weak_results_are_called_weak(shelves: Workspace) -> None:
-    tool = SearchLibraryTool(shelves.library, technique="bm25")
-    _, note, first, *_ = tool.handle({"query": "tea tariffs of distant colonial empires"}).split("\n\n")
-    check_message(note)
-    assert first.startswith("1. ")
-    assert "[Note" not in tool.handle({"query": "green tea"})
 
 
 def test_wrong_options_are_refused(shelves: Workspace) -> None:

@@ -103,7 +103,6 @@ def test_hostile_answers_are_escaped_and_errors_shown(page: Page, writer: OpenAI
 def test_generator_is_asked_about_gibberish_too(page: Page, writer: OpenAIServer) -> None:
     writer.answers.append("NOT FOUND")
     expect(ask(page, "zzzqqq xyzzy")).to_contain_text("Not in the documents.")
-    expect(page.get_by_text("Nothing fits the query well")).to_be_visible()
     assert [request for request in writer.requests if "zzzqqq" in str(request.body)]
 
 

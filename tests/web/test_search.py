@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
 from ragistry.types import EmbeddedChunk
-from tests.messages import check_message
 from tests.web.conftest import check_accessibility, complaint, shoot
 
 FIELD = "What to look for"
@@ -113,18 +112,6 @@ def test_a_follow_up_follows_the_question_before_until_its_chip_is_removed(page:
     chip.click()
     expect(chip).to_have_count(0)
     expect(page).not_to_have_url(re.compile("follows="))
-
-
-def test_weak_results_are_called_weak(page: Page) -> None:
-    page.goto("/?q=restore+a+backup&k=8")
-    expect(page.get_by_role("article").first).to_be_visible()
-    expect(page.locator(".rg-weak")).to_have_count(0)
-    page.goto("/?q=zzzqqq+xyzzy&k=8")
-    expect(page.get_by_role("article").first).to_be_visible()
-    check_message(page.get_by_role("note").inner_text())
-    expect(page.locator(".rg-weak ~ .rg-cards")).to_be_visible()
-    shoot(page, "weak")
-    check_accessibility(page)
 
 
 SLOW_LINE = """

@@ -49,7 +49,6 @@ from ragistry.library.repositories.git import Blob, Commit, content, head, markd
 from ragistry.library.repositories.page import RepositoryPage, read_page
 from ragistry.protocols import Embedder, LibraryStore, Technique
 from ragistry.stores.registry import open_local
-from ragistry.techniques.weakness import is_weak
 from ragistry.trace import collect
 from ragistry.types import Document, Progress, RetrievalResult, Where
 from ragistry.utils.fingerprints import check_embedder
@@ -341,9 +340,7 @@ class RepositoryTechnique:
             return self._over[1]
 
 
-def search_repository(
-    technique: Technique, query: str, top_k: int, embedder: Embedder, language: str
-) -> RetrievalResult:
+def search_repository(technique: Technique, query: str, top_k: int) -> RetrievalResult:
     """Run a technique, and return its results with their trace.
 
     Raises:
@@ -353,5 +350,4 @@ def search_repository(
     with collect() as trace:
         documents = technique.retrieve(query, top_k=top_k)
     elapsed = (perf_counter() - start) * 1000
-    weak = is_weak(query, documents, embedder, language)
-    return RetrievalResult(query, documents, len(documents), elapsed, trace.stages(), weak)
+    return RetrievalResult(query, documents, len(documents), elapsed, trace.stages())
