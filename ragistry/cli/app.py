@@ -17,84 +17,47 @@ from ragistry.cli.options import DebugOption, path
 from ragistry.cli.streams import make_robust
 from ragistry.errors import RagistryError
 
-COMMANDS = {
-    "demo": (
-        "demo:demo",
-        "Search 40 documents that come with Ragistry, and compare two techniques on questions about them.",
-    ),
-    "init": ("init:init", "Write the configuration files of a workspace; existing files do not change."),
-    "ingest": (
-        "ingest:ingest",
-        "Add files, folders and web pages to a collection. Unchanged files are skipped.",
-    ),
-    "collections": ("collections:app", "List, add, rename, describe and delete collections."),
-    "sources": ("sources:app", "List, change, move and delete sources."),
-    "repo": ("repo:app", "Documentation repositories: Git clones of Markdown trees."),
-    "search": (
-        "search:search",
-        "Search the library and print the results: title, place, and the best lines of each passage.",
-    ),
-    "grep": ("reading:grep", "Find the lines of the documents that contain a pattern, in any format."),
-    "read": ("reading:read", "Print lines of a source by their numbers, or around a place."),
-    "outline": ("reading:outline", "List the headings, pages, slides, sheets and chapters of a source."),
-    "check": ("check:check", "Check the quotations and citations of an answer against the documents."),
-    "ask": ("ask:ask", "Answer a question from the documents, and cite the passages of each sentence."),
-    "why": (
-        "why:why",
-        "Explain why a search does not return a source: the stage that lost it, and what would return it.",
-    ),
-    "route": (
-        "route:route",
-        "Print which collections a query would be routed to, with every score and the rule that decided.",
-    ),
-    "techniques": (
-        "techniques:techniques",
-        "List the techniques of the workspace with a description.",
-    ),
-    "models": ("models:app", "List embedding models, or look at a model in a folder."),
-    "config": ("config:config", "Print each setting with its value and where the value comes from."),
-    "doctor": (
-        "doctor:doctor",
-        "Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails.",
-    ),
-    "verify": (
-        "maintenance:verify",
-        "Read every file of the store and report problems. Exit code 1 if there are any.",
-    ),
-    "repair": ("maintenance:repair", "Rebuild damaged indexes, and copy every readable row from a damaged database."),
-    "reembed": (
-        "maintenance:reembed",
-        "Embed every chunk with the configured embedder; searches use the old vectors until all new ones exist.",
-    ),
-    "backup": (
-        "backup:backup",
-        "Write the workspace to one zip file: configuration, library, documentation repositories.",
-    ),
-    "restore": (
-        "backup:restore",
-        "Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.",
-    ),
-    "store": ("store:app", "Copy a library between stores."),
-    "mcp": (
-        "mcp:mcp",
-        "Serve the library to agents over the Model Context Protocol: search, fetch, and collections as resources.",
-    ),
-    "skill": (
-        "skill:skill",
-        "Write an Agent Skill: instructions to search, answer with sources, and ingest documents with Ragistry.",
-    ),
-    "ui": ("ui:ui", "Serve the library as a page on this machine: search, collections, comparisons, techniques."),
-    "serve": (
-        "serve:app",
-        "Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.",
-    ),
-    "compare": (
-        "compare:compare",
-        "Compare techniques on a test set: quality with confidence intervals, significance, and cost.",
-    ),
-    "testset": ("testset:app", "Make a test set from your documents, or check one."),
+GROUPS = {
+    "Search and read": {
+        "search": ("search:search", "Search the library and print the results."),
+        "ask": ("ask:ask", "Answer a question from the documents, and cite the passages."),
+        "grep": ("reading:grep", "Find the lines of the documents that contain a pattern."),
+        "read": ("reading:read", "Print lines of a source by their numbers, or around a place."),
+        "outline": ("reading:outline", "List the headings, pages, slides, sheets and chapters."),
+        "check": ("check:check", "Check the quotations and citations of an answer."),
+        "why": ("why:why", "Explain why a search does not return a source."),
+        "route": ("route:route", "Print which collections a query would be routed to."),
+    },
+    "Library": {
+        "demo": ("demo:demo", "Search 40 documents that come with Ragistry."),
+        "init": ("init:init", "Write the configuration files of a workspace."),
+        "ingest": ("ingest:ingest", "Add files, folders and web pages to a collection."),
+        "collections": ("collections:app", "List, add, rename, describe and delete collections."),
+        "sources": ("sources:app", "List, change, move and delete sources."),
+        "repo": ("repo:app", "Documentation repositories: Git clones of Markdown trees."),
+    },
+    "Compare": {
+        "techniques": ("techniques:techniques", "List the techniques of the workspace with a description."),
+        "testset": ("testset:app", "Make a test set from your documents."),
+        "compare": ("compare:compare", "Compare techniques on a test set."),
+    },
+    "Serve": {
+        "ui": ("ui:ui", "Serve the library as a page on this machine."),
+        "serve": ("serve:app", "Serve the library to programs over HTTP."),
+        "mcp": ("mcp:app", "Serve the library to agents over MCP, or write an Agent Skill."),
+    },
+    "Look after": {
+        "config": ("config:app", "Print each setting with its value, or list embedding models."),
+        "doctor": ("doctor:doctor", "Check the configuration, the models, the store and Ollama."),
+        "verify": ("maintenance:verify", "Read every file of the store and report problems."),
+        "repair": ("maintenance:repair", "Rebuild damaged indexes, and copy every readable row."),
+        "reembed": ("maintenance:reembed", "Embed every chunk with the configured embedder."),
+        "backup": ("backup:backup", "Write the workspace to one zip file."),
+        "restore": ("backup:restore", "Restore a backup as a workspace in a new folder."),
+        "store": ("store:app", "Copy a library between stores."),
+    },
 }
-"""Each command with its function or application in this package, and its help in the list of commands."""
+"""Commands by group, each with its function or application in this package, and one line: the beginning of its help."""
 
 
 class LazyCommand(TyperCommand):
@@ -132,12 +95,14 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: LazyCommand(name, *entry) for name, entry in COMMANDS.items()}
+        self.commands = {name: LazyCommand(name, *entry) for group in GROUPS.values() for name, entry in group.items()}
 
     def format_commands(self, context: Any, formatter: Any) -> None:  # noqa: ARG002, the parser passes it
-        """List the commands with their whole help, which the parser would cut."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in self.commands.items()])
+        """List the commands in their groups, with aligned help."""
+        width = max(map(len, self.commands))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), help) for name, (_, help) in group.items()])
 
 
 app = typer.Typer(

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from ragistry.cli import models
+from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import print_json
 from ragistry.cli.tables import print_table
@@ -16,16 +20,25 @@ TECHNIQUE = "default technique"
 FIRST = (TECHNIQUE, "n_results", "embed_model", "language", "chunk_size", "chunk_overlap", "store", "data_dir")
 """Settings printed first, because most users look for them."""
 
+app = typer.Typer()
+app.add_typer(models.app, name="models")
 
+
+@app.callback(invoke_without_command=True)
 def config(
+    context: typer.Context,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Print each setting with its value and where the value comes from.
+    """Print each setting with its value, or list embedding models.
 
-    The variables of archives are listed if vector_stores.yaml names archives.
+    The third column is where a value comes from: a default, a file, or a variable of the environment. The variables of
+    archives are listed if vector_stores.yaml names archives.
     """
+    if context.invoked_subcommand is not None:
+        refuse_all_but(context, context.invoked_subcommand)
+        return
     from pydantic import SecretStr
 
     from ragistry.config.archives import archive_environment

@@ -1,4 +1,4 @@
-"""``ragistry mcp``: serve the library to agents."""
+"""``ragistry mcp``: serve the library to agents, and write a skill for them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.flags import refuse_without
+from ragistry.cli.flags import refuse_all_but, refuse_without
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
 from ragistry.cli.options import DebugOption, TechniqueOption, WorkspaceOption, collection_option
 from ragistry.cli.output import error_line
+from ragistry.cli.skill import skill
 from ragistry.plugins import load_door
 
 if TYPE_CHECKING:
     from ragistry.tools.search_library import SearchLibraryTool
 
+app = typer.Typer()
+app.command()(skill)
 
+
+@app.callback(invoke_without_command=True)
 def mcp(
     context: typer.Context,
     collection: Annotated[
@@ -38,10 +43,14 @@ def mcp(
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
-    """Serve the library to agents over the Model Context Protocol: search, fetch, and collections as resources.
+    """Serve the library to agents over MCP, or write an Agent Skill.
 
-    For other machines, use --host and a token in RAGISTRY_MCP_TOKEN.
+    MCP is the Model Context Protocol: tools to search and read, and collections as resources. For other machines, use
+    --host and a token in RAGISTRY_MCP_TOKEN.
     """
+    if context.invoked_subcommand is not None:
+        refuse_all_but(context, context.invoked_subcommand)
+        return
     from ragistry.tools.search_library import SearchLibraryTool
     from ragistry.workspace import open_workspace
 

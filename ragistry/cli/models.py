@@ -1,4 +1,4 @@
-"""``ragistry models``: the models that can be named, and a look at one in a folder."""
+"""``ragistry config models``: the models that can be named, and a look at one in a folder."""
 
 from __future__ import annotations
 

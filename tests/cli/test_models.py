@@ -1,4 +1,4 @@
-"""``ragistry models``: what can be named, and what a folder has."""
+"""``ragistry config models``: what can be named, and what a folder has."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.models import folders
 
 def test_models_are_listed_with_their_folder_and_figures(ragistry: Run) -> None:
     folders.table(Path("models") / "mdbr-leaf-ir")
-    rows = {row["embed_model"]: row for row in ragistry("models", "--json").json["models"]}
+    rows = {row["embed_model"]: row for row in ragistry("config", "models", "--json").json["models"]}
     assert rows["minilm"] | {"where": ""} == {
         "embed_model": "minilm", "where": "", "languages": "English", "dimension": 384, "licence": "Apache-2.0",
         "scifact": 0.645,
     }  # fmt: skip
     assert rows["folder:models/mdbr-leaf-ir"]["scifact"] == rows["mdbr-leaf-ir"]["scifact"] == 0.706
-    listed = ragistry("models").out
+    listed = ragistry("config", "models").out
     assert "SciFact: nDCG@10, " in listed
     assert max(map(len, listed.splitlines())) <= 80
 
@@ -46,17 +46,17 @@ def sparse(folder: Path) -> Path:
 )
 def test_a_check_says_what_a_folder_has(ragistry: Run, make: Any, expected: dict[str, Any]) -> None:
     make(Path("mine"))
-    found = ragistry("models", "check", "mine", "--json").json
+    found = ragistry("config", "models", "check", "mine", "--json").json
     assert {name: found[name] for name in expected} == expected
     assert "of 10" in found["questions whose answer is first"]
 
 
 def test_a_check_measures_and_says_the_size_before_it_loads(ragistry: Run) -> None:
     folder = folders.minilm(Path("mine"))
-    found = ragistry("models", "check", "mine", "--measure").out
+    found = ragistry("config", "models", "check", "mine", "--measure").out
     assert "questions whose answer is first: 10 of 10" in found
     assert "CPU-ms a query: " in found
     (folder / "onnx" / "model.onnx").write_bytes(b"broken" * 1_000_000)
-    done = ragistry("models", "check", "mine")
+    done = ragistry("config", "models", "check", "mine")
     assert ("megabytes: 6.0" in done.out, done.code) == (True, 1)
     assert "mine" in done.err

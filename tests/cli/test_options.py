@@ -37,9 +37,9 @@ LINES = [
     "grep w.t", "grep w.t --count", "grep w.t --sources-only", "grep w.t --context 1", "read guide.md --line 4",
     "read guide.md --place '{\"line\": 6}'", "outline guide.md", "check answer.md", "ask 'tea liquid'",
     "why 'tea liquid' --expect tea.txt", "route water", "techniques",
-    "techniques --available", "models", "config", "doctor", "verify", "repair",
+    "techniques --available", "config models", "config", "doctor", "verify", "repair",
     "repair --discard", "reembed", "backup all.zip", "restore all.zip new",
-    "store copy local '{use: chroma, path: other}'", "serve token me", "skill agents", "skill --install --yes",
+    "store copy local '{use: chroma, path: other}'", "serve token me", "mcp skill agents",
     "compare worse.json better.json", "compare --plan", "compare better.json worse.json --gate",
     f"{COMPARE} --dataset topics", f"{COMPARE} --queries asked.jsonl",
     "compare --dataset topics --run theirs=their.run", "testset make set", "testset make set --from folder",
@@ -98,7 +98,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "folder/third.md": "# Notes about the W.T\n\nNone.\n",
         "folder/package-lock.json": '{"name": "water", "lockfileVersion": 3}',
         "elsewhere/tea.txt": "Tea needs water.",
-        ".claude/x": "",
         "answer.md": "> A colony of honey bees (bees.txt)\n",
         "asked.jsonl": "".join(
             json.dumps({"text": text, "sources": [f"notes/{name}.txt"], "kind": "asked"}) + "\n"

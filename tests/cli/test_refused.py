@@ -30,7 +30,7 @@ USED_WRONGLY = [  # exit code 2
     "compare --dataset topics --run a=b --salt x", "compare a.json b.json --dataset topics",
     "compare a.json --plan --html x.html", "compare a.json b.json --gate --json x.json",
     "repo search a b --json --result 1",
-    "serve --port 9000 token me", "models --json check topics", "ingest tea.txt -c notes --allow-private",
+    "serve --port 9000 token me", "config models --json check topics", "ingest tea.txt -c notes --allow-private",
     "testset make set --from asked --kind title", "testset make set --from . --collection notes",
     "testset make set --limited-tokens", "testset make set --kind title --model m",
     "compare --dataset topics --tune-on 1.5", "route",
@@ -55,7 +55,7 @@ CANNOT_BE_DONE = [  # exit code 1
     "repo search nothing tea", "store copy local '{use: local}'", "store copy chroma local",
     "store copy nowhere local", "store copy local '[local]'", "store copy local '{use: chroma, pfad: x}'",
     "store copy local '{use: chroma, path: \"${NO_SUCH}\"}'",
-    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'", "skill tea.txt",
+    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'", "mcp skill tea.txt",
     "-w empty store copy local chroma", "-w empty backup all.zip",
 ]  # fmt: skip
 CASES = [(line, 2) for line in USED_WRONGLY] + [(line, 1) for line in CANNOT_BE_DONE]

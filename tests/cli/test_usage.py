@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import typer.main
 
-from ragistry.cli.app import COMMANDS, app, load_command
+from ragistry.cli.app import GROUPS, app, load_command
 from ragistry.cli.output import error_line
 from tests.cli.conftest import Done, Run
 from tests.conftest import Corpus
@@ -19,11 +20,31 @@ def test_without_a_command_the_help_is_printed(ragistry: Run) -> None:
     assert "Usage: ragistry" in done.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_list_of_commands_has_the_first_sentence_of_each(name: str) -> None:
+def test_commands_are_on_one_screen_in_groups_with_one_line_each(
+    ragistry: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = ragistry("--help").out.splitlines()
+    assert len(lines) <= 56
+    _, _, *blocks = "\n".join(lines).split("\n\n")
+    titles: list[str] = []
+    listed: list[str] = []
+    for block in blocks[1:]:
+        title, *rows = block.splitlines()
+        assert all(re.fullmatch(r"  [a-z]+ +\S.*\.", row) for row in rows), "each has one line"
+        titles.append(title)
+        listed += [row.split()[0] for row in rows]
+    assert titles == ["Search and read:", "Library:", "Compare:", "Serve:", "Look after:"]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group
+    assert listed == [*commands]
+    assert len(listed) <= 32
+
+
+@pytest.mark.parametrize("name", [name for group in GROUPS.values() for name in group])
+def test_line_of_a_command_is_the_beginning_of_its_help(name: str) -> None:
     listed = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined] # a group
     assert load_command(listed).name == listed.name
-    assert " ".join(load_command(listed).help.split("\n\n")[0].split()) == listed.help
+    assert " ".join(load_command(listed).help.split()).startswith(listed.help.removesuffix("."))
 
 
 def test_interrupted_command_has_exit_code_130(ragistry: Run, monkeypatch: pytest.MonkeyPatch) -> None:

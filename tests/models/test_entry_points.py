@@ -109,10 +109,10 @@ def test_the_models_of_a_package_are_named_in_the_configuration_and_used(home: P
 
 
 def test_the_models_of_a_package_are_listed(home: Path) -> None:
-    found = json.loads(run(home, "-m", "ragistry", "models", "--json"))
+    found = json.loads(run(home, "-m", "ragistry", "config", "models", "--json"))
     assert {"embed_model": "letters", "where": "package ragistry-letters"}.items() <= found["models"][2].items()
     assert found["encoders"] == {"counts": "package ragistry-letters"}
-    listed = run(home, "-m", "ragistry", "models")
+    listed = run(home, "-m", "ragistry", "config", "models")
     assert "package ragistry-letters: letters" in listed
     assert "package ragistry-letters: the encoder counts" in listed
 
