@@ -1,10 +1,10 @@
 """How often do made questions rank techniques as people's questions do? ``python -m benchmarks.made [--quick]``.
 
-Ten techniques are compared on test sets with people's questions. The pairs whose difference is significant there, after
-Holm's correction over all pairs, are compared with the differences on 200 questions that `ragistry testset make` makes
-of the same documents: pairs with the same sign, and pairs that are significant the other way round. Titles are shown
-beside the default kinds. The recipe was chosen on other sets than scifact, npl, hotpotqa, miracl-yo and xquad. Of a set
-with many documents, a sample with all relevant ones is searched.
+Ten techniques are compared on test sets with people's questions. The pairs whose difference is significant there,
+after Holm's correction over all pairs, are compared with the differences on 200 questions that `ragistry testset
+make` makes of the same documents: pairs with the same sign, and pairs that are significant the other way round. The
+recipe was chosen on other sets than scifact, npl, hotpotqa, miracl-yo and xquad. Of a set with many documents, a
+sample with all relevant ones is searched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.quality import DATA
 from ragistry import open_workspace
 from ragistry.evaluation import Dataset, compare
 from ragistry.evaluation.data.library import LibrarySource
-from ragistry.evaluation.data.testsets import Candidate, known_items, make_testset
+from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.figures import Pair
 from ragistry.evaluation.summary import pairs_of
 
@@ -50,8 +50,8 @@ def main() -> None:
     options = parser.parse_args()
     totals: dict[str, list[int]] = {}
     print(f"A set of more than {LARGEST:,} documents: {SAMPLE:,}, with all relevant ones; {MEASURE}\n")
-    print("| test set | questions | made | decided pairs | same sign | opposite and significant |")
-    print("|---|---|--:|--:|--:|--:|")
+    print("| test set | made | decided pairs | same sign | opposite and significant |")
+    print("|---|--:|--:|--:|--:|")
     for name in options.sets or (QUICK if options.quick else SETS):
         if not (DATA / name).is_dir():
             print(f"skipped: {name} is not in {DATA}", file=sys.stderr)
@@ -60,23 +60,19 @@ def main() -> None:
         asked = dict(list(people.judged.items())[:ASKED])
         people = replace(people, queries=asked, qrels={query: people.qrels[query] for query in asked})
         decided = [pair for pair in tested(people, options.cache) if pair.significant]
-        for kind, dataset in (("sentences", with_sentences(people)), ("titles", with_titles(people))):
-            if dataset is None:
-                print(f"| {name} | {kind} | 0 | {len(decided)} | | |", flush=True)
-                continue
-            found = {(pair.a, pair.b): pair for pair in tested(dataset, options.cache)}
-            same = sum(found[one.a, one.b].difference * one.difference > 0 for one in decided)
-            opposite = sum(
-                found[one.a, one.b].significant and found[one.a, one.b].difference * one.difference < 0
-                for one in decided
-            )
-            print(f"| {name} | {kind} | {len(dataset.queries)} | {len(decided)} | {same} | {opposite} |", flush=True)
-            for part in ("all", *(("unseen",) if name in UNSEEN else ())):
-                total = totals.setdefault(f"{kind}, {part} sets", [0, 0, 0])
-                for place, count in enumerate((len(decided), same, opposite)):
-                    total[place] += count
-    for kind, (pairs, same, opposite) in totals.items():
-        print(f"| **{kind}** | | | {pairs} | {same} ({same / max(1, pairs):.1%}) | {opposite} |")
+        dataset = with_sentences(people)
+        found = {(pair.a, pair.b): pair for pair in tested(dataset, options.cache)}
+        same = sum(found[one.a, one.b].difference * one.difference > 0 for one in decided)
+        opposite = sum(
+            found[one.a, one.b].significant and found[one.a, one.b].difference * one.difference < 0 for one in decided
+        )
+        print(f"| {name} | {len(dataset.queries)} | {len(decided)} | {same} | {opposite} |", flush=True)
+        for part in ("all", *(("unseen",) if name in UNSEEN else ())):
+            total = totals.setdefault(f"{part} sets", [0, 0, 0])
+            for place, count in enumerate((len(decided), same, opposite)):
+                total[place] += count
+    for part, (pairs, same, opposite) in totals.items():
+        print(f"| **{part}** | | {pairs} | {same} ({same / max(1, pairs):.1%}) | {opposite} |")
 
 
 def tested(dataset: Dataset, cache: Path) -> list[Pair]:
@@ -94,20 +90,10 @@ def tested(dataset: Dataset, cache: Path) -> list[Pair]:
     return pairs_of(list(combinations(values, 2)), MEASURE, values, groups)
 
 
-def with_sentences(people: Dataset) -> Dataset | None:
+def with_sentences(people: Dataset) -> Dataset:
     """Return the test set with the default kinds of made questions."""
-    sources = [LibrarySource(one.id, "", "", one.whole, [one.whole]) for one in people.corpus]
+    sources = [LibrarySource(one.id, "", one.whole, [one.whole]) for one in people.corpus]
     return make_testset(people.name, sources, known_items(sources), limit=COUNT).dataset
-
-
-def with_titles(people: Dataset) -> Dataset | None:
-    """Return the test set with titles as questions, which are cut out of the texts; None if it has no titles."""
-    sources = [LibrarySource(one.id, "", "", one.whole, [one.whole]) for one in people.corpus]
-    titled = [one for one in people.corpus if one.title]
-    if not titled:
-        return None
-    candidates = [Candidate(one.title, "title", one.id, ((0, len(one.title)),)) for one in titled]
-    return make_testset(people.name, sources, candidates, limit=COUNT).dataset
 
 
 if __name__ == "__main__":

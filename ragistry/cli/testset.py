@@ -1,9 +1,9 @@
-"""``ragistry testset make`` and ``check``: make test sets from documents, and check them."""
+"""``ragistry testset``: make test sets from documents, and forget the questions that people asked."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,18 +27,14 @@ app = typer.Typer(invoke_without_command=True)
 
 KindOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--kind", "-k", help="Queries from: description, else sentence (both by default); title, heading, question."
-    ),
+    typer.Option("--kind", "-k", help="Queries from: description, else sentence (both by default); question."),
 ]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", help="A model of Ollama that writes questions, or judges the answers.")
-]
+ModelOption = Annotated[str | None, typer.Option("--model", help="A model of Ollama that writes questions.")]
 
 
 @app.callback()
 def testset(context: typer.Context) -> None:
-    """Make a test set from your documents, or check one."""
+    """Make a test set from your documents."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
@@ -133,42 +129,6 @@ def forget(
     console().print(f"{numbered(count, '[question|questions]')} deleted")
 
 
-@app.command()
-def check(
-    dataset: Annotated[Path, typer.Argument(metavar="FOLDER", help="A test set in BEIR's layout.", parser=given_path)],
-    split: Annotated[str, typer.Option("--split", help="Which of its qrels to use.")] = "test",
-    model: ModelOption = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
-    """Find duplicate queries, queries without an answer, and queries that give their document away.
-
-    Exit code 1 if there are any. A query that shares no word with its answer is only a remark.
-    """
-    from ragistry.evaluation.data.checks import check_testset, judged_in_any_split, remarks
-    from ragistry.evaluation.data.files import read_beir
-
-    read = read_beir(dataset, split)
-    with closing(_generator(model, workspace)) if model else nullcontext() as generator:
-        found = check_testset(read, generator, judged_in_any_split(dataset))
-    noted = remarks(read)
-    if as_json:
-        lists = {"findings": [one._asdict() for one in found], "remarks": [one._asdict() for one in noted]}
-        print_json({"queries": len(read.judged), "problems": read.problems} | lists)
-    else:
-        for problem in read.problems:
-            error_line(problem, label="warning")
-        for one in (*found, *noted):
-            console().print(f"{one.kind}: {' '.join(one.queries)}: {one.message}")
-        also = f", {numbered(len(noted), 'remark[|s]')}" if noted else ""
-        console().print(
-            f"{numbered(len(read.judged), 'judged [query|queries]')}, {numbered(len(found), 'finding[|s]')}{also}"
-        )
-    if found:
-        raise typer.Exit(1)
-
-
 def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
     from ragistry.library.asked import FILE, QuestionLog
 
@@ -206,9 +166,9 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool
 
 def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
     """Return the requested kinds in their fixed order; questions need a model."""
-    from ragistry.evaluation.data.testsets import KINDS, NAMED_KINDS
+    from ragistry.evaluation.data.testsets import KINDS
 
-    known: tuple[Kind, ...] = (*KINDS, *NAMED_KINDS, "question")
+    known: tuple[Kind, ...] = (*KINDS, "question")
     wanted = given or (["question"] if model else list(KINDS))
     unknown = [name for name in wanted if name not in known]
     if unknown:

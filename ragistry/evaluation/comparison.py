@@ -18,6 +18,7 @@ from typing import Any
 
 from ragistry.errors import EvaluationError, RagistryError
 from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
+from ragistry.evaluation.data.checks import check_queries
 from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.evaluation.measures import Measure, parse_measures
@@ -184,8 +185,9 @@ def compare(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     baseline = baseline or _default_baseline(default, columns)
+    shown = tested if show_questions else _with_hidden_questions(tested)
     result = summarise(
-        tested if show_questions else _with_hidden_questions(tested),
+        shown,
         asking.rankings,
         parsed,
         provenance=origin,
@@ -211,7 +213,7 @@ def compare(
     )
     if runs is not None:
         write_runs(runs, result.runs, result.failures)
-    return result
+    return replace(result, problems=[*result.problems, *check_queries(tested, shown.queries)])
 
 
 def _with_hidden_questions(dataset: Dataset) -> Dataset:

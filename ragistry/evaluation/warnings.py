@@ -289,8 +289,8 @@ def _kept(comparison: Comparison) -> Iterator[str]:
 def _how_synthetic(comparison: Comparison) -> Iterator[str]:
     if comparison.provenance["dataset"]["synthetic"] is not None:
         yield (
-            "Synthetic queries use words of the documents: titles and headings are the author's, and a model writes "
-            "questions from a passage. Only the document that a query was made from counts as relevant, even if others "
-            "answer it. Use these figures to compare settings on these documents, not with other test sets. Confirm "
-            "an important choice with real queries of users."
+            "Synthetic queries use words of the documents: descriptions and sentences are the author's, and a model "
+            "writes questions from a passage. Only the document that a query was made from counts as relevant, even if "
+            "others answer it. Use these figures to compare settings on these documents, not with other test sets. "
+            "Confirm an important choice with real queries of users."
         )

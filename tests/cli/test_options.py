@@ -43,14 +43,14 @@ LINES = [
     "compare worse.json better.json", "compare --plan", "compare better.json worse.json --gate",
     f"{COMPARE} --dataset topics", f"{COMPARE} --queries asked.jsonl",
     "compare --dataset topics --run theirs=their.run", "testset make set", "testset make set --from folder",
-    "testset make set --from asked", "testset make set --kind heading", "testset forget", "testset check topics",
+    "testset make set --from asked", "testset make set --kind sentence", "testset forget",
 ]  # fmt: skip
 VALUES: dict[str, object] = {
     "--baseline": "naive", "--before": 1, "--cache": "kept", "--chunk-size": 60, "--collection": "econ",
     "--collections": "notes", "--column": 3, "--context": 1, "--create": "About x", "--dataset": "topics",
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",
     "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
-    "--grid": "naive.top_k=1,2", "--html": "out.html", "--json": "out.json", "--kind": "sentence", "--limit": 1,
+    "--grid": "naive.top_k=1,2", "--html": "out.html", "--json": "out.json", "--kind": "description", "--limit": 1,
     "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--measure": "RR@3",
     "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
     "--place": '{"line": 3}', "--previous": "how is tea made?", "--queries": "asked.jsonl", "--ray-address": "auto",
@@ -69,7 +69,6 @@ SAME = {
     "ingest elsewhere/tea.txt -c notes": ["--meta"],  # it fails
     "read guide.md --place '{\"line\": 6}'": ["--before"],  # the place begins with the first line
     "why 'tea liquid' --expect tea.txt": ["--previous"],  # it is found anyway
-    "testset make set --kind heading": ["--per-document", "--seed"],  # few headings
     "ingest elsewhere/tea.txt -c more --create x": ["--replace"],  # nothing has the name
     "ingest - -c notes --name a.md": ["--replace"],
     "ingest folder -c more --create x": ["--prune", "--replace"],  # the collection is new

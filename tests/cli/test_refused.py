@@ -31,10 +31,10 @@ USED_WRONGLY = [  # exit code 2
     "compare a.json --plan --html x.html", "compare a.json b.json --gate --json x.json",
     "repo search a b --json --result 1",
     "serve --port 9000 token me", "config models --json check topics", "ingest tea.txt -c notes --allow-private",
-    "testset make set --from asked --kind title", "testset make set --from . --collection notes",
-    "testset make set --limited-tokens", "testset make set --kind title --model m",
+    "testset make set --from asked --kind sentence", "testset make set --from . --collection notes",
+    "testset make set --limited-tokens", "testset make set --kind sentence --model m",
     "compare --dataset topics --tune-on 1.5", "route",
-    "testset make", "testset check", "testset make set --kind titel", "testset make set --kind question",
+    "testset make", "testset make set --kind titel", "testset make set --kind question",
 ]  # fmt: skip
 CANNOT_BE_DONE = [  # exit code 1
     "search ''", "search tea --top-k 0", "search tea --top-k 10000", "search tea --technique naiv",
@@ -51,7 +51,7 @@ CANNOT_BE_DONE = [  # exit code 1
     "compare --dataset topics -t bm25 --replay none.jsonl", "compare --dataset topics -t bm25 --html topics",
     "route tea -t naive", "route tea -t nave", "route ' '",
     "testset make topics", "testset make set --collection econ", "testset make set --from nowhere",
-    "testset check empty", "repo add nowhere", "repo add empty", "repo update nothing", "repo remove nothing --yes",
+    "repo add nowhere", "repo add empty", "repo update nothing", "repo remove nothing --yes",
     "repo search nothing tea", "store copy local '{use: local}'", "store copy chroma local",
     "store copy nowhere local", "store copy local '[local]'", "store copy local '{use: chroma, pfad: x}'",
     "store copy local '{use: chroma, path: \"${NO_SUCH}\"}'",

@@ -1,4 +1,4 @@
-"""``ragistry testset``: a test set from one's own documents, made and examined in a shell."""
+"""``ragistry testset``: a test set from one's own documents, made and compared in a shell."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ def test_set_is_made_from_a_library_and_found_sound(ragistry: Run, docs: Path, t
     assert read_beir(tmp_path / "set").qrels == {"d1": {"notes/tea.md": 1}}
     row = json.loads((tmp_path / "set" / "queries.jsonl").read_text(encoding="utf-8"))
     assert row["metadata"]["synthetic"] is True
-    checked = ragistry("testset", "check", "set")
-    assert (checked.code, checked.out) == (0, "1 judged query, 0 findings\n")
 
 
 def test_set_made_from_a_folder_is_compared_with_a_warning(made: Done, ragistry: Run) -> None:
@@ -65,28 +63,15 @@ def test_made_set_is_cut_as_the_library_cuts(docs: Path, corpus: Corpus, ragistr
     assert ragistry(*words).json["provenance"]["techniques"]["bm25"]["chunking"] == "300/20"
 
 
-def test_check_lists_findings_and_remarks(made: Done, ragistry: Run) -> None:
+def test_comparison_remarks_on_the_questions(made: Done, ragistry: Run) -> None:
     add("queries.jsonl", '{"_id": "x", "text": "Sencha from turning sour in water, how to keep"}\n')
-    done = ragistry("testset", "check", "set")
-    assert done.code == 1
-    check_message(done.out.splitlines()[0], "not judged", "x")
-    add("qrels/train.tsv", "x\train.md\t1\n")
-    assert ragistry("testset", "check", "set").code == 0
+    words = ("compare", "--dataset", "set", "-t", "bm25", "--json", "-")
+    check_message("\n".join(ragistry(*words).json["problems"]), "no judgements", "'x'")
     add("qrels/test.tsv", "x\train.md\t1\n")
-    done = ragistry("testset", "check", "set", "--json")
-    assert (done.code, [finding["kind"] for finding in done.json["findings"]]) == (1, ["near-duplicate"])
-    assert [(remark["kind"], remark["queries"]) for remark in done.json["remarks"]] == [("no shared word", ["x"])]
-    shown = ragistry("testset", "check", "set")
-    assert shown.code == 1
-    assert shown.out.endswith("2 judged queries, 1 finding, 1 remark\n")
-
-
-def test_remark_alone_leaves_exit_code_0(ragistry: Run, corpus: Corpus) -> None:
-    dogs = corpus({"a.md": "# Canine obedience\n\nTeach a puppy to sit.\n"}, folder="dogs")
-    assert ragistry("testset", "make", "set", "--from", dogs, "--kind", "title").code == 0
-    done = ragistry("testset", "check", "set")
+    check_message("\n".join(ragistry(*words).json["problems"]), "duplicate: d1 x", "no shared word: x")
+    done = ragistry(*words[:-2], "--details")
     assert done.code == 0
-    check_message(done.out, "t1", "'Canine obedience'", "1 judged query, 0 findings, 1 remark")
+    assert "Test set: no shared word: x" in " ".join(done.out.split())
 
 
 @pytest.fixture
@@ -121,9 +106,6 @@ def test_questions_of_a_model_are_checked_and_those_without_an_answer_left_out(
     dataset = read_beir(tmp_path / "set")
     assert (dataset.queries, dataset.qrels) == ({"q1": question}, {"q1": {"notes/tea.md": 1}})
     assert dataset.synthetic == {"q1": {"kind": "question", "seed": 0, "model": "llama3.2"}}
-    model.answers.append(json.dumps({"answered": False}))
-    judged = ragistry("testset", "check", "set", "--model", "llama3.2", "--json")
-    assert (judged.code, judged.json["findings"][0]["queries"]) == (1, ["q1"])
 
 
 def test_model_without_an_answer_makes_no_set(

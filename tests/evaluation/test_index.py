@@ -142,9 +142,9 @@ def test_chunks_have_the_metadata_of_an_ingest(vectors, tmp_path):
 @pytest.mark.parametrize("workspace", ["local", "postgres", "chroma"], indirect=True)
 def test_vectors_come_from_the_library_in_every_store(workspace, tmp_path):
     for name in ("tea", "rain", "soil"):
-        text = f"# About {name}\n\nA page about {name}.\n\n## How {name} behaves in wet seasons\n\nIt changes.\n"
+        text = f"# About {name}\n\nA page.\n\n## Behaviour\n\nIn wet seasons {name} changes a lot.\n\nSo.\n"
         workspace.library.ingest_text(text, f"{name}.md", "notes")
     sources = library_sources(workspace)
-    made = make_testset("made", sources, known_items(sources, ("heading",)), limit=1).dataset
+    made = make_testset("made", sources, known_items(sources), limit=1).dataset
     [index] = compare("naive", made, workspace=workspace, cache=tmp_path / "cache").indexes.values()
     assert (index.as_in_library, index.from_library) == (3, index.chunks - 1)

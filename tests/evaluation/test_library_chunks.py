@@ -13,7 +13,7 @@ from ragistry.chunking.joined import joined_text
 from ragistry.evaluation import Dataset, compare, read_beir, write_beir
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.library import library_sources
-from ragistry.evaluation.data.testsets import Kind, known_items, make_testset
+from ragistry.evaluation.data.testsets import known_items, make_testset
 from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.types import Document
 from ragistry.workspace import Workspace
@@ -36,8 +36,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[
 @pytest.fixture(scope="module")
 def made(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     sources, folder = library_sources(workspace), tmp_path_factory.mktemp("testset")
-    kinds: tuple[Kind, ...] = ("description", "sentence", "title", "heading")
-    candidates = known_items(sources, kinds, per_document=3)
+    candidates = known_items(sources, per_document=3)
     write_beir(make_testset("mine", sources, candidates, limit=40, per_document=3).dataset, folder)
     return read_beir(folder)
 
@@ -91,7 +90,7 @@ def test_document_that_differs_from_the_library_is_cut_anew(workspace, made, tmp
 
 def test_names_of_places_do_not_give_a_query_away(workspace, made):
     document = next(one for one in made.corpus if one.id == "plain/notes.txt")
-    grades, how = {"q": {document.id: 1}}, {"q": {"kind": "heading"}}
+    grades, how = {"q": {document.id: 1}}, {"q": {"kind": "description"}}
     query = Dataset("m", [document], {"q": "Steeping sencha"}, grades, synthetic=how)
     with pytest.MonkeyPatch.context() as patch:
         scan = workspace.store.scan

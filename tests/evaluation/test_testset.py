@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ragistry.errors import DatasetError
 from ragistry.evaluation import Dataset, Text, read_beir, write_beir
-from ragistry.evaluation.data.checks import check_testset, contains_words, near_duplicates, remarks
+from ragistry.evaluation.data.checks import check_queries, contains_words, near_duplicates
 from ragistry.evaluation.data.library import LibrarySource, folder_sources, library_sources
 from ragistry.evaluation.data.testsets import KINDS, Kind, ask_questions, known_items, make_testset
 from ragistry.text.analysis import query_terms
@@ -35,15 +35,12 @@ Half past nine.
 RAIN = "# Rain\n\nIt falls in the afternoon, when the water of the morning has risen.\n"
 
 
-def source(name: str, text: str, title: str = "", description: str = "") -> LibrarySource:
-    return LibrarySource(name, title, description, text, [text])
-
-
-NAMES = ("description", "title", "heading")
+def source(name: str, text: str, description: str = "") -> LibrarySource:
+    return LibrarySource(name, description, text, [text])
 
 
 def made(
-    *sources: LibrarySource, limit: int | None = None, kinds: tuple[Kind, ...] = NAMES, per_document: int = 3
+    *sources: LibrarySource, limit: int | None = None, kinds: tuple[Kind, ...] = KINDS, per_document: int = 3
 ) -> dict[str, str]:
     """Query → the source that it must find."""
     candidates = known_items(sources, kinds, per_document=per_document)
@@ -51,72 +48,70 @@ def made(
     return {dataset.queries[query]: next(iter(found)) for query, found in dataset.qrels.items()}
 
 
-def test_titles_headings_and_descriptions_become_queries():
-    tea = source("tea.md", TEA, "Brewing green tea", "How to keep `sencha` from [turning sour](x.md) in water.")
-    assert made(tea, source("rain.md", RAIN, "Rain")) == {
+def checked(dataset: Dataset) -> list[str]:
+    """What a comparison remarks on the queries."""
+    return check_queries(dataset, dataset.queries)
+
+
+def test_descriptions_and_sentences_become_queries():
+    tea = source("tea.md", TEA, "How to keep `sencha` from [turning sour](x.md) in water.")
+    assert made(tea, source("rain.md", RAIN)) == {
         "How to keep sencha from turning sour in water.": "tea.md",
-        "Brewing green tea": "tea.md",
-        "Choosing a fitting kettle": "tea.md",
+        "A kettle of iron keeps the warmth.": "tea.md",
     }
 
 
 def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
-    tea = source("tea.md", TEA, "Brewing green tea", "Leaves turn bitter where they are brewed")
-    testset = make_testset("mine", [tea], known_items([tea], NAMES), per_document=3)
-    assert list(testset.dataset.queries.values()) == ["Brewing green tea", "Choosing a fitting kettle"]
+    pond = source("pond.md", POND, "Wind brings the seeds of the willows in May")
+    testset = make_testset("mine", [pond], known_items([pond], per_document=3), per_document=3)
+    asked = set(testset.dataset.queries.values())
+    assert asked == {FROGS, "Wind brings the seeds of the willows in May."}
     assert testset.left_out["the document still contains the words of the query"] == 1
     [document] = testset.dataset.corpus
-    assert not any(word in document.title + document.text for word in ("Brewing", "Choosing"))
-    assert "Example: a Sunday morning kettle" in document.text, "what is no query stays"
-    assert "Leaves turn bitter" in document.text
-    assert [known["kind"] for known in testset.dataset.synthetic.values()] == ["title", "heading"]
+    assert not any(query in document.text for query in asked)
+    assert "Herons stand still." in document.text, "what is no query stays"
+    assert {known["kind"] for known in testset.dataset.synthetic.values()} == {"sentence"}
 
 
 def test_queries_that_fit_several_sources_are_left_out():
-    one = source("one.md", "Clay and glaze.", "Potters of the valley", "Who shaped the clay of the valley?")
-    other = source("two.md", "Shards and clay.", "The potters of a valley", "How shards are dated by their clay")
+    one = source("one.md", "Clay and glaze.", "Who shaped the clay of the valley?")
+    other = source("two.md", "Shards and clay.", "How shards are dated by their clay")
     assert list(made(one, other)) == ["Who shaped the clay of the valley?", "How shards are dated by their clay"]
-    text = "# S{n}\n\nDefault values override.\n\n## Override every default value\n\nMore"
-    sources = [source(f"{n}.md", text.format(n=n)) for n in range(9)]
-    sources[0] = source("0.md", sources[0].text.replace("More", "More.\n\n## Tune the zither by override\n\nA zither."))
-    assert made(*sources) == {"Tune the zither by override": "0.md"}, "any of them may have the other heading"
+    same = [source(f"{n}.md", f"Text {n}.", "Override every default value of settings") for n in range(9)]
+    assert made(*same, one) == {"Who shaped the clay of the valley?": "one.md"}
 
 
 def test_query_in_other_words_than_its_text_is_kept_and_remarked():
-    dogs = source("dogs.md", "# Canine obedience\n\nTeach a puppy to sit with small treats.\n", "Canine obedience")
-    testset = make_testset("mine", [dogs], known_items([dogs], NAMES))
-    assert testset.dataset.queries == {"t1": "Canine obedience"}
-    assert check_testset(testset.dataset) == []
-    [remark] = remarks(testset.dataset)
-    assert remark.message == "'Canine obedience' shares no word with its relevant documents"
+    dogs = source("dogs.md", "Teach a puppy to sit with small treats.\n", "Canine obedience training basics")
+    dataset = make_testset("mine", [dogs], known_items([dogs])).dataset
+    assert dataset.queries == {"d1": "Canine obedience training basics"}
+    assert checked(dataset) == [
+        "no shared word: d1: 'Canine obedience training basics' shares no word with its relevant documents"
+    ]
 
 
 def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     colours = ("amber", "bronze", "copper", "denim", "ebony", "fuchsia")
-    body = "\n\n".join(f"## Painting {colour} walls properly\n\nUse a brush." for colour in colours)
-    busy = source("busy.md", f"# House painting guide\n\nIt.\n\n{body}\n", "House painting guide")
-    sources = [busy, source("tea.md", TEA)]
-    assert Counter(made(*sources).values()) == {"busy.md": 3, "tea.md": 2}
-    assert next(iter(made(*sources))) == "House painting guide", "one of each kind first"
+    body = "\n\n".join(f"Walls of {colour} need a brush with {colour} bristles." for colour in colours)
+    busy = source("busy.md", f"Start.\n\n{body}\n\nEnd.", "How painters of houses choose their tools")
+    sources = [busy, source("pond.md", POND)]
+    assert Counter(made(*sources).values()) == {"busy.md": 3, "pond.md": 2}
+    assert next(iter(made(*sources))) == "How painters of houses choose their tools", "one of each kind first"
     assert len(made(*sources, limit=2)) == 2
     assert made(*sources, limit=2) == made(*sources, limit=2)
-    assert Counter(made(*sources, per_document=1).values()) == {"busy.md": 1, "tea.md": 1}
+    assert Counter(made(*sources, per_document=1).values()) == {"busy.md": 1, "pond.md": 1}
     with refused(DatasetError):
         make_testset("mine", sources, known_items(sources), per_document=0)
 
 
 @pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ("# Green sencha brewing\n\n## Sencha kettle brewing advice\n", "Green sencha brewing"),
-        (RAIN, "Rain"),
-        ("No heading at all.", ""),
-    ],
+    ("text", "description"),
+    [("Green sencha brewing needs advice.", "Green sencha brewing needs advice"), ("# Rain", "Rain"), ("Short.", "")],
 )
-def test_reasons_are_listed_if_no_query_can_be_made(text, title):
-    sources = [source("a.md", text, title)]
+def test_reasons_are_listed_if_no_query_can_be_made(text, description):
+    sources = [source("a.md", text, description)]
     with refused(DatasetError):
-        make_testset("mine", sources, known_items(sources, NAMES), per_document=3)
+        make_testset("mine", sources, known_items(sources), per_document=3)
 
 
 def test_library_and_a_folder_give_the_same_queries(tmp_path):
@@ -133,10 +128,10 @@ def test_library_and_a_folder_give_the_same_queries(tmp_path):
     theirs = folder_sources(folder)
     assert [known.id for known in ours] == ["notes/rain.md", "notes/tea.md"]
     assert {query: f"notes/{name}" for query, name in made(*theirs).items()} == made(*ours)
-    assert len(made(*ours)) == 3
+    assert len(made(*ours)) == 2
 
 
-@pytest.mark.parametrize(("kinds", "count"), [(KINDS, 99), (NAMES, 90), (("sentence",), 80)])
+@pytest.mark.parametrize(("kinds", "count"), [(KINDS, 99), (("sentence",), 80)])
 def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_path, kinds, count):
     sources = folder_sources(data / "docs-hugo")
     testset = make_testset("hugo", sources, known_items(sources, kinds), limit=200)
@@ -147,7 +142,7 @@ def test_queries_of_real_documentation_do_not_give_their_pages_away(data, tmp_pa
     for query, text in dataset.judged.items():
         [relevant] = dataset.qrels[query]
         assert not contains_words(text, dataset.texts[relevant])
-    assert check_testset(dataset) == []
+    assert not any(line.startswith(("given away", "duplicate", "near")) for line in checked(dataset))
     assert {known["kind"] for known in dataset.synthetic.values()} <= {*kinds}
 
 
@@ -180,7 +175,7 @@ LONG = " ".join(f"word{number}" for number in range(24))
     ],
 )
 def test_a_document_is_asked_for_by_its_description_else_by_a_sentence_that_is_cut_out(text, description, asked):
-    sources = [source("pond.md", text, "", description), source("tea.md", TEA, "", "How to brew tea for many guests")]
+    sources = [source("pond.md", text, description), source("tea.md", TEA, "How to brew tea for many guests")]
     testset = make_testset("mine", sources, known_items(sources)).dataset
     found = [testset.queries[query] for query, grades in testset.qrels.items() if "pond.md" in grades]
     assert len(found) <= 1
@@ -224,7 +219,7 @@ def test_question_is_kept_where_its_chunk_answers_it():
     assert testset.dataset.qrels == {"q1": {"tea.md": 1}}
     assert testset.dataset.synthetic == {"q1": {"kind": "question", "seed": 4, "model": "scripted"}}
     assert testset.left_out == {"the passage has fewer than 200 characters": 1}
-    assert remarks(testset.dataset) == []
+    assert checked(testset.dataset) == []
 
 
 @pytest.mark.parametrize(
@@ -252,18 +247,18 @@ def test_check_finds_what_is_wrong_with_a_test_set():
     }  # fmt: skip
     qrels = {query: {"tea": 1} for query in queries} | {"none": {"rain": 0}, "ok": {"rain": 1}}
     dataset = Dataset("bad", corpus, {**queries, "alone": "painting with oil"}, qrels)
-    found = {(finding.kind, finding.queries) for finding in check_testset(dataset)}
-    assert found - {(finding.kind, finding.queries) for finding in check_testset(dataset, elsewhere={"alone"})} == {
-        ("not judged", ("alone",))
-    }
-    assert found == {
-        ("duplicate", ("same1", "same2")),
-        ("near-duplicate", ("near", "near2")),
-        ("not judged", ("alone",)),
-        ("unanswerable", ("none",)),
-        ("given away", ("copied",)),
-    }
-    assert remarks(dataset) == [], "what finds nothing, or is not judged, is told once"
+    assert checked(dataset) == [
+        f"duplicate: same1 same2: {queries['same1']!r} and {queries['same2']!r} ask the same",
+        f"near-duplicate: near near2: {queries['near']!r} and {queries['near2']!r} share 88% of their words",
+        f"given away: copied: the document that {queries['copied']!r} must find contains it word for word",
+    ]
+    assert any("'alone'" in line for line in dataset.problems)
+    assert any("'none'" in line for line in dataset.problems)
+    many = Dataset("many", corpus, {f"q{n}": "noon rain" for n in range(4)}, {f"q{n}": {"rain": 1} for n in range(4)})
+    assert check_queries(many, dict.fromkeys(many.queries, "(hidden)"))[2:] == [
+        "duplicate: q1 q2: '(hidden)' and '(hidden)' ask the same",
+        "duplicate: … and 3 more",
+    ]
 
 
 VOCABULARY = ("tea", "rain", "kettle", "water", "steep", "leaf", "noon", "green")

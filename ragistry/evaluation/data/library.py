@@ -26,10 +26,9 @@ CHUNK = 1_000
 
 
 class LibrarySource(NamedTuple):
-    """A source, the author's descriptions of it, and the chunks for questions."""
+    """A source, its author's description of it, and the chunks for questions."""
 
     id: str
-    title: str
     description: str
     text: str
     chunks: list[str]
@@ -88,10 +87,8 @@ def library_sources(workspace: Workspace, collection: str | None = None) -> list
     for name, chunks in sources_in(workspace.store):
         known = chunks[0].metadata
         if collection in (None, known.get("collection")):
-            title, description = str(known.get("title", "")), str(known.get("description", ""))
-            found.append(
-                LibrarySource(name, title, description, joined_text(chunks), [chunk.content for chunk in chunks])
-            )
+            description, texts = str(known.get("description", "")), [chunk.content for chunk in chunks]
+            found.append(LibrarySource(name, description, joined_text(chunks), texts))
     return found
 
 
@@ -100,10 +97,10 @@ def folder_sources(folder: str | Path) -> list[LibrarySource]:
     found = []
     for file in files_of(folder):
         extracted = extract(file.path)
-        title, description = (str(extracted.metadata.get(key, "")) for key in ("title", "description"))
+        description = str(extracted.metadata.get("description", ""))
         chunks = [chunk.text for chunk in chunk_extracted(extracted, CHUNK)]
         if chunks:
-            found.append(LibrarySource(file.source_file, title, description, extracted.text, chunks))
+            found.append(LibrarySource(file.source_file, description, extracted.text, chunks))
     return found
 
 

@@ -2,13 +2,11 @@
 
 By default each document is asked for by its description, if its author wrote one, else by a sentence from its middle
 that is cut out of its text. `python -m benchmarks.made` measures how often such queries rank techniques as people's
-questions do; titles and headings, which are made if they are named, agree less often. A query must neither be found by
-its own words alone, nor fit several sources. Therefore
+questions do. A query must neither be found by its own words alone, nor fit several sources. Therefore
 
 - the text of a query is removed from the document in the corpus, where it stands there;
 - a query whose words are still in the text, in their order, is left out;
-- so is one with the same words as another, a heading that names a part of a page ("Example: …", "Step 2") or has no
-  rare word, and one with too few meaningful words.
+- so is one with the same words as another, and one with too few meaningful words.
 
 A query that shares no word with the remaining text is kept: it needs a search by meaning.
 
@@ -24,7 +22,6 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -35,8 +32,7 @@ from ragistry.evaluation.data.checks import contains_words, is_answered, near_du
 from ragistry.evaluation.data.dataset import Dataset, Text
 from ragistry.evaluation.data.library import LibrarySource, library_sources
 from ragistry.protocols import Generator
-from ragistry.readers.markdown import outline
-from ragistry.text.analysis import analyse, query_terms
+from ragistry.text.analysis import query_terms
 from ragistry.text.boundaries import first_sentence_start
 from ragistry.utils.model_output import parse_answer
 from ragistry.utils.wording import numbered
@@ -47,15 +43,12 @@ if TYPE_CHECKING:
 LIBRARY_QUERIES = "queries made from the library"
 """Name of the test set that `library_queries` makes."""
 
-Kind = Literal["description", "sentence", "title", "heading", "question"]
+Kind = Literal["description", "sentence", "question"]
 KINDS: tuple[Kind, ...] = ("description", "sentence")
 """The default kinds: a sentence where a document has no description."""
-NAMED_KINDS: tuple[Kind, ...] = ("title", "heading")
-"""Kinds that need no model either, and are made only if they are named."""
 AGREEMENT: dict[str, tuple[int, int, int]] = {
     "description": (123, 134, 9),
     "sentence": (123, 134, 9),
-    "title": (81, 96, 7),
 }
 """How far made queries decide as people's do: of the pairs of techniques that people's questions decide, those that the
 made ones rank the same way; all such pairs; and the number of test sets.
@@ -63,10 +56,8 @@ made ones rank the same way; all such pairs; and the number of test sets.
 Measured in November 2026 over ten techniques on mtrag, Cranfield, CISI, CACM and cosqa, on which the default kinds were
 chosen, and over vectors, words and six fusions on HotpotQA, NPL, SciFact and MIRACL (Yoruba).
 `python -m benchmarks.made` measures other sets."""
-TELLING: dict[Kind, int] = {"description": 4, "sentence": 4, "title": 2, "heading": 3, "question": 3}
+TELLING: dict[Kind, int] = {"description": 4, "sentence": 4, "question": 3}
 """Minimum number of words in a query, without stop words."""
-RARE = 0.1
-"""Maximum share of the sources that contain the rarest word of a heading; other headings fit too many sources."""
 PER_DOCUMENT = 1
 """Maximum number of queries for one source; those for one source are not independent."""
 SENTENCE_WORDS = (6, 30)
@@ -75,7 +66,6 @@ RESERVE = 2
 """Sources with a usable candidate, as a multiple of the wanted queries, after which no more are read."""
 TRIED = 5
 """Number of sentences of a source that are tried for each query."""
-_STRUCTURE = re.compile(r"(?:examples?|methods?|steps?|options?|parts?|notes?|case|appendix|figure|table|\d+)\b", re.I)
 _DOCSTRING = re.compile(r'"""(.+?)"""|/\*\*(.+?)\*/', re.DOTALL)
 _CODE = (
     ".py",
@@ -156,15 +146,6 @@ def known_items(
             spans = _sentences(source)
             tried = random.Random(f"{seed}/{source.id}").sample(spans, min(len(spans), TRIED * per_document))
             yield from (Candidate(_plain(source.text[slice(*span)]), "sentence", source.id, (span,)) for span in tried)
-        if not {"title", "heading"}.intersection(kinds):
-            continue
-        headings = [section for section in outline(source.text).sections if section.title]
-        named = [section for section in headings if plain_words(section.title) == plain_words(source.title)]
-        if "title" in kinds and source.title:
-            yield Candidate(_plain(source.title), "title", source.id, tuple((one.start, one.body) for one in named))
-        for one in headings if "heading" in kinds else ():
-            if one not in named:
-                yield Candidate(_plain(one.title), "heading", source.id, ((one.start, one.body),))
 
 
 def _descriptions(source: LibrarySource) -> Iterator[Candidate]:
@@ -307,11 +288,11 @@ def make_testset(
     left_out = Counter(left_out)
     texts = {source.id: source.text for source in sources}
     kept: list[Candidate] = []
-    spread, usable = _Spread(texts), set[str]()
+    usable = set[str]()
     for candidate in candidates:
         if candidate.source not in usable and limit is not None and len(usable) >= RESERVE * limit:
             break
-        if reason := _fault(candidate, texts[candidate.source], spread):
+        if reason := _fault(candidate, texts[candidate.source]):
             left_out[reason] += 1
         else:
             kept.append(candidate)
@@ -352,30 +333,12 @@ def make_testset(
     return TestSet(dataset, left_out)
 
 
-class _Spread:
-    """Counts the sources with each term, when it is first asked."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.texts = texts
-
-    @cached_property
-    def sources(self) -> Counter[str]:
-        return Counter(term for text in self.texts.values() for term in set(analyse(text)))
-
-    def is_common(self, terms: Iterable[str]) -> bool:
-        """Return whether each of the terms is in many sources."""
-        return all(self.sources[term] > max(2, int(RARE * len(self.texts))) for term in terms)
-
-
-def _fault(candidate: Candidate, text: str, spread: _Spread) -> str:
+def _fault(candidate: Candidate, text: str) -> str:
     """Return why a query cannot be used; empty if it can."""
-    terms = query_terms(candidate.text)
-    if len(terms) < TELLING[candidate.kind]:
+    if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
         return "too few meaningful words"
     if contains_words(candidate.text, without(text, candidate.cuts)):
         return "the document still contains the words of the query"
-    if candidate.kind == "heading" and (_STRUCTURE.match(candidate.text) or spread.is_common(terms)):
-        return "the heading is too common"
     return ""
 
 
