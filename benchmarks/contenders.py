@@ -1,9 +1,9 @@
 """Retrievers of other libraries as contenders of a comparison: ``python -m benchmarks.contenders [--quick]``.
 
 LangChain, LlamaIndex and Haystack get the same documents as our techniques, one passage each, and the same vectors
-(MiniLM). They are asked through `as_technique`, so that a comparison measures and tests them like any technique. The
-packages are in the extra ``bench``; a missing one is named and left out. LlamaIndex's BM25 needs PyStemmer 2, which
-cannot be installed with this package.
+(MiniLM). Each is asked by a function of a query that returns ids, so that a comparison measures and tests them like
+any technique. The packages are in the extra ``bench``; a missing one is named and left out. LlamaIndex's BM25 needs
+PyStemmer 2, which cannot be installed with this package.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def of_langchain(dataset: Dataset, embedder: Embedder) -> dict[str, Any]:
     store.add_documents(documents)
     label = f"LangChain {version('langchain-core')}"
     words = BM25Retriever.from_documents(documents, k=DEPTH)
-    return {f"{label} InMemoryVectorStore": store, f"{label} BM25Retriever": words}
+    return {
+        f"{label} InMemoryVectorStore": lambda query: sources_of(store.similarity_search(query, k=DEPTH)),
+        f"{label} BM25Retriever": lambda query: sources_of(words.invoke(query)),
+    }
 
 
 def of_llamaindex(dataset: Dataset, embedder: Embedder) -> dict[str, Any]:
@@ -121,7 +124,8 @@ def of_llamaindex(dataset: Dataset, embedder: Embedder) -> dict[str, Any]:
     ]
     index = VectorStoreIndex(nodes, embed_model=Vectors(model_name="MiniLM"))
     label = f"LlamaIndex {version('llama-index-core')} VectorIndexRetriever"
-    return {label: index.as_retriever(similarity_top_k=DEPTH)}
+    retriever = index.as_retriever(similarity_top_k=DEPTH)
+    return {label: lambda query: [(found.node_id, found.score) for found in retriever.retrieve(query)]}
 
 
 def of_haystack(dataset: Dataset, embedder: Embedder) -> dict[str, Any]:
@@ -150,7 +154,16 @@ def of_haystack(dataset: Dataset, embedder: Embedder) -> dict[str, Any]:
     pipeline.connect("vector.embedding", "retriever.query_embedding")
     label = f"Haystack {version('haystack-ai')}"
     words = InMemoryBM25Retriever(store, top_k=DEPTH)
-    return {f"{label} InMemoryEmbeddingRetriever": pipeline, f"{label} InMemoryBM25Retriever": words}
+
+    def hits(found: dict[str, Any]) -> list[tuple[str, float]]:
+        return [(one.id, one.score) for one in found["documents"]]
+
+    return {
+        f"{label} InMemoryEmbeddingRetriever": lambda query: hits(
+            pipeline.run({"vector": {"text": query}})["retriever"]
+        ),
+        f"{label} InMemoryBM25Retriever": lambda query: hits(words.run(query)),
+    }
 
 
 FROM_ELSEWHERE: dict[str, Callable[[Dataset, Embedder], dict[str, Any]]] = {
@@ -158,6 +171,10 @@ FROM_ELSEWHERE: dict[str, Callable[[Dataset, Embedder], dict[str, Any]]] = {
     "LlamaIndex": of_llamaindex,
     "Haystack": of_haystack,
 }
+
+
+def sources_of(documents: Any) -> list[str]:
+    return [document.metadata["source"] for document in documents]
 
 
 def texts_of(dataset: Dataset) -> dict[str, str]:

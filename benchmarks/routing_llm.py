@@ -84,17 +84,13 @@ def report(opened: Workspace, config: dict[str, Any], asked: list[Query], **made
 
     routes = [(query.collection, timed(query.text)) for query in asked]
     inside = [(right, route) for right, route in routes if right is not None]
-    right = statistics.mean(_best(route) == name for name, route in inside)
+    right = statistics.mean(
+        route.scores.get(name, 0) > 0 and next(iter(route.scores)) == name for name, route in inside
+    )
     kept = statistics.mean(bool(route.chosen) for _, route in inside)
     detected = statistics.mean(not route.chosen for name, route in routes if name is None)
     print(f"{config['router']}: {statistics.median(times) * 1e3:.1f} ms a query", file=sys.stderr, flush=True)
     return f"{right:.1%} | {kept:.1%} | {detected:.0%}"
-
-
-def _best(route: Route) -> str | None:
-    """The target with the highest score, searched or not; None without scores."""
-    name, score = next(iter(route.scores.items()), ("", 0.0))
-    return name if score > 0 else None
 
 
 def main() -> None:

@@ -83,8 +83,8 @@ def compare(
         techniques: Names of techniques.yaml, or a mapping of names to any of: a name of techniques.yaml (None: the
             same name), an entry for `Workspace.build` or what that returned, an object with ``retrieve``, a class, a
             function that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). An entry is built
-            over the index of the test set; an object is asked as it is. `as_technique` makes an object of a retriever
-            of another library.
+            over the index of the test set; an object is asked as it is. `as_technique` makes an object of a function
+            of a query.
         dataset: A `Dataset`, or a folder in BEIR's layout.
         measures: The first one decides the verdict.
         baseline: The technique that each other one is tested against. The default is ``default`` of techniques.yaml,

@@ -206,7 +206,7 @@ def not_a_technique(place: str, part: Any) -> ConfigError:
     """Make the error for a value that has to be a technique."""
     said = "a class; write {'use': CLASS}" if isinstance(part, type) else "; ".join(retrieve_complaints(part))
     if not isinstance(part, type) and any(callable(getattr(part, name, None)) for name in ("invoke", "run")):
-        said += "; as_technique of ragistry.evaluation makes one of a retriever of another library"
+        said += "; as_technique of ragistry.evaluation makes one of a function of a query"
     return ConfigError(f"{place} is {part!r:.80}, which is not a technique: {said}")
 
 

@@ -1,13 +1,11 @@
-"""Contenders from elsewhere: TREC runs, and retrievers of other libraries."""
+"""Contenders from elsewhere: TREC runs, functions and search endpoints."""
 
 from __future__ import annotations
 
 import gzip
-import sqlite3
-from contextlib import closing
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from ragistry.evaluation import as_technique, compare, markdown, page, read_libr
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.wire import Reply
+from ragistry.types import Document
 from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
 from tests.messages import check_message, refused
 from tests.serving import served
@@ -88,55 +87,23 @@ def test_file_with_duplicate_or_broken_lines_is_refused(tmp_path, line):
         read_run(path)
 
 
-PLAIN = [{"text": "text", "id": id, "score": 1.0} for id in ("d1", "d0")]
-
-
-class TextNode:
-    """Shaped like a node of LlamaIndex; one of a known source has ``ref_doc_id``."""
-
-    metadata: ClassVar = {}
-
-    def __init__(self, id: str, source: str | None = None) -> None:
-        self.id_ = self.node_id = id
-        self.ref_doc_id = source
-
-    def get_content(self) -> str:
-        return f"text of {self.id_}"
-
-
-def nodes(*ids: str) -> list[TextNode]:
-    return [TextNode(id) for id in ids]
-
-
-def rows(query: str) -> list[sqlite3.Row]:
-    """Rows of a database, by name."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.row_factory = sqlite3.Row
-        return database.execute(
-            f"SELECT 'd0' AS docno, 0.5 AS score, {query!r} AS text UNION SELECT 'd1', 2, ''"
-        ).fetchall()
-
-
 @pytest.mark.parametrize(
-    ("retriever", "scores"),
+    ("function", "scores"),
     [
-        (lambda query: {"documents": PLAIN[::-1]}, [1.0, 1.0]),
-        (lambda query: SimpleNamespace(results=({"docid": one["id"]} for one in PLAIN)), [1.0, 0.5]),
-        (lambda query, top_k=None: PLAIN[:top_k], [1.0, 1.0]),
+        (lambda query: ["d1", "d0"], [1.0, 0.5]),
+        (lambda query, top_k=None: ["d1", "d0"][:top_k], [1.0, 0.5]),
         (lambda query: [("d0", 0.5), ("d1", 2)], [2.0, 0.5]),
-        (lambda query: {"results": [["d0", 0.5], ["d1", 2]]}, [2.0, 0.5]),
-        (lambda query: [(one, np.float32(0.5)) for one in PLAIN], [0.5, 0.5]),
+        (lambda query: [["d1", np.float32(0.5)], ["d0", np.int64(0)]], [0.5, 0.0]),
         (lambda query: iter({"d0": Decimal("0.5"), "d1": Decimal(2)}.items()), [2.0, 0.5]),
-        (lambda query: list(zip(nodes("d1", "d0"), (2, 0.5), strict=True)), [2.0, 0.5]),
-        (rows, [2.0, 0.5]),
-        (lambda query: nodes("d1", "d0"), [1.0, 0.5]),
-        (lambda query: [SimpleNamespace(node=one, score=None) for one in nodes("d1", "d0")], [1.0, 0.5]),
-        (lambda query: [SimpleNamespace(node=TextNode(f"{d} 7", d), score=1) for d in ("d0", "d1")], [1.0, 1.0]),
-        (lambda query: SimpleNamespace(source_nodes=nodes("d1", "d0")), [1.0, 0.5]),
+        (lambda query: [("d1", 2), "d0"], [1.0, 0.5]),
+        (lambda query: [Document("", {"source_file": name}, 1.0, f"{name} 7") for name in ("d0", "d1")], [1.0, 1.0]),
+        (lambda query: {"results": [["d0", 0.5], ["d1", 2]]}, [2.0, 0.5]),
+        (lambda query: {"documents": [{"id": name, "text": "text"} for name in ("d1", "d0")]}, [1.0, 0.5]),
+        (lambda query: [{"id": "7", "metadata": {"source_file": n}, "score": 1} for n in ("d0", "d1")], [1.0, 1.0]),
     ],
 )
-def test_function_is_a_technique(retriever, scores):
-    technique = as_technique(retriever)
+def test_function_is_a_technique(function, scores):
+    technique = as_technique(function)
     documents = technique.retrieve("q")
     assert [document.score for document in documents] == scores
     assert sorted(document.metadata["source_file"] for document in documents) == ["d0", "d1"]
@@ -148,21 +115,20 @@ def test_function_is_a_technique(retriever, scores):
 TEXTS = {document.id: document.whole for document in topics().corpus}
 
 
-def check(retriever, query="how long is tea steeped"):
-    """Search with a retriever of another library, and compare it."""
-    documents = as_technique(retriever).retrieve(query, top_k=3)
+def check(source, query="how long is tea steeped"):
+    """Search with a function or an address, and compare it."""
+    documents = as_technique(source).retrieve(query, top_k=3)
     assert documents[0].metadata["source_file"] == "d-tea"
     assert documents[0].content in ("", TEXTS["d-tea"])
-    result = compare({"theirs": as_technique(retriever)}, topics(), ["R@5"], progress=False)
+    result = compare({"theirs": as_technique(source)}, topics(), ["R@5"], progress=False)
     assert result.failures == {}
     return result
 
 
-def test_retrievers_chains_and_stores_of_langchain():
-    core = pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
+def test_store_of_langchain_is_a_contender_by_a_function():
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document as Page
     from langchain_core.embeddings import Embeddings
-    from langchain_core.runnables import RunnableLambda
     from langchain_core.vectorstores import InMemoryVectorStore
 
     class Hashing(Embeddings):
@@ -172,86 +138,17 @@ def test_retrievers_chains_and_stores_of_langchain():
         def embed_query(self, text):
             return self.embed_documents([text])[0]
 
-    documents = [Document(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
-    store = InMemoryVectorStore.from_documents(documents, Hashing())
-    retriever = store.as_retriever(search_kwargs={"k": 7})
-    runs = [check(one).runs["theirs"] for one in (store, retriever, retriever | RunnableLambda(lambda found: found))]
-    assert runs[1] == runs[2], core.__version__
-    assert {len(ranking) for ranking in runs[0].values()} == {len(TEXTS)}, "a store is asked for the whole ranking"
-    assert {len(ranking) for ranking in runs[1].values()} == {7}, "a retriever returns what it is made for"
+    pages = [Page(page_content=text, metadata={"source": name}) for name, text in TEXTS.items()]
+    store = InMemoryVectorStore.from_documents(pages, Hashing())
 
+    def search(query, top_k=None):
+        return [
+            (page.metadata["source"], score) for page, score in store.similarity_search_with_score(query, top_k or 5)
+        ]
 
-def test_retrievers_and_pipelines_of_haystack():
-    pytest.importorskip("haystack")
-    from haystack import Document, Pipeline
-    from haystack.components.joiners import DocumentJoiner
-    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    store = InMemoryDocumentStore()
-    store.write_documents([Document(content=text, meta={"file_path": name}) for name, text in TEXTS.items()])
-    pipeline = Pipeline()
-    for name in ("one", "two"):
-        pipeline.add_component(name, InMemoryBM25Retriever(store, top_k=5))
-    pipeline.add_component("join", DocumentJoiner(join_mode="reciprocal_rank_fusion"))
-    for name in ("one", "two"):
-        pipeline.connect(name, "join")
-    for retriever in (InMemoryBM25Retriever(store, top_k=5), pipeline):
-        check(retriever)
-
-
-def test_retriever_of_llamaindex_finds_the_documents_of_its_nodes():
-    pytest.importorskip("llama_index.core")
-    from llama_index.core import Document, VectorStoreIndex
-    from llama_index.core.embeddings import BaseEmbedding
-
-    class Hashing(BaseEmbedding):
-        def _get_text_embedding(self, text):
-            return HashingEmbedder(256).embed([text])[0].tolist()
-
-        _get_query_embedding = _get_text_embedding
-
-        async def _aget_query_embedding(self, query):
-            return self._get_text_embedding(query)
-
-    documents = [Document(text=text, doc_id=name) for name, text in TEXTS.items()]
-    check(VectorStoreIndex.from_documents(documents, embed_model=Hashing()).as_retriever(similarity_top_k=5))
-
-
-def test_nodes_of_llamaindex_without_a_source_have_their_own_id():
-    schema = pytest.importorskip("llama_index.core.schema")
-    made = [schema.TextNode(text=f"text of {name}", id_=name) for name in ("d0", "d1")]
-    other = schema.Node(text_resource=schema.MediaResource(text="text of d2"), id_="d2")
-    for found in (made, [schema.NodeWithScore(node=one) for one in made], [(one, 1) for one in made], [other]):
-        for document in as_technique(lambda query, found=found: found).retrieve("q"):
-            assert document.content == f"text of {document.id}"
-            assert document.id == document.metadata["source_file"]
-
-
-def test_transformer_of_pyterrier_and_its_experiment():
-    pt, pandas = pytest.importorskip("pyterrier"), pytest.importorskip("pandas")
-
-    class Overlap(pt.Transformer):
-        def transform(self, queries):
-            rows = [
-                {"qid": one.qid, "query": one.query, "docno": name, "docid": number, "score": float(score)}
-                for one in queries.itertuples()
-                for number, (name, text) in enumerate(TEXTS.items())
-                if (score := len(set(one.query.split()) & set(text.split())))
-            ]
-            return pt.model.add_ranks(pandas.DataFrame(rows))
-
-    result = check(Overlap() % 5, "tea steeped")
-    qrels = [{"qid": q, "docno": d, "label": g} for q, grades in topics().qrels.items() for d, g in grades.items()]
-    queries = pandas.DataFrame([{"qid": query, "query": text} for query, text in topics().queries.items()])
-    ranked = [
-        (query, document, rank, score)
-        for query, ranking in result.runs["theirs"].items()
-        for rank, (document, score) in enumerate(ranking)
-    ]
-    frames = [pandas.DataFrame(ranked, columns=["qid", "docno", "rank", "score"])]
-    measured = pt.Experiment(frames, queries, pandas.DataFrame(qrels), ["recall_5"], names=["theirs"])
-    assert measured["recall_5"][0] == pytest.approx(result.techniques["theirs"].measures["R@5"].mean)
+    assert {len(ranking) for ranking in check(search).runs["theirs"].values()} == {len(TEXTS)}
+    with refused(ConfigError, "InMemoryVectorStore"):
+        as_technique(store)  # type: ignore[arg-type]
 
 
 def test_ranx_evaluates_a_run_to_the_same_values():
@@ -291,7 +188,7 @@ def test_endpoint_is_a_technique_by_its_address(tmp_path):
     check_message(result.failures["gone"].error, "cannot be reached")
 
 
-def test_server_of_this_program_is_a_technique_by_its_address_and_its_client(tmp_path):
+def test_server_of_this_program_is_a_technique_by_its_address_and_by_a_function(tmp_path):
     (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
     with hashed_workspace(tmp_path) as own:
         own.library.create_collection("teas")
@@ -301,20 +198,12 @@ def test_server_of_this_program_is_a_technique_by_its_address_and_its_client(tmp
         with served(own) as url, connect(url) as remote:
             contenders = {
                 "address": as_technique(f"{url}/v1/search"),
-                "client": as_technique(remote),
                 "function": as_technique(lambda query, top_k: remote.search(query, "hybrid", top_k=top_k)),
             }
             result = compare({**contenders, "hybrid": None}, dataset, workspace=own, chunk_size="library")
     assert result.failures == {}
     rankings = [[document for document, _ in run["1"]] for run in result.runs.values()]
-    assert rankings == [["teas/tea.md", "teas/bread.md"]] * 4
-
-
-def test_id_of_a_document_may_be_named_or_computed():
-    documents = [{"content": "x", "metadata": {"url": "https://example.org/d1"}, "score": 1}]
-    named = as_technique(lambda query: documents, id="url").retrieve("q")
-    computed = as_technique(lambda query: documents, id=lambda one: one["metadata"]["url"][-2:]).retrieve("q")
-    assert [one.metadata["source_file"] for one in (*named, *computed)] == ["https://example.org/d1", "d1"]
+    assert rankings == [["teas/tea.md", "teas/bread.md"]] * 3
 
 
 async def later(query):
@@ -324,8 +213,8 @@ async def later(query):
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        (5, "invoke"), (dict, "invoke"), (SimpleNamespace(search=len), "invoke"), ("example.org/search", "invoke"),
-        (lambda query, index: [], "index"), (lambda: [], "<lambda>()"), (later, "coroutine"),
+        (5, "5"), (dict, "dict"), (SimpleNamespace(invoke=len), "invoke"), ("example.org/search", "example.org"),
+        (lambda query, index: [], "index"), (lambda: [], "<lambda>()"), (later, "later"),
     ],
 )  # fmt: skip
 def test_what_cannot_retrieve_is_refused(value, named):
@@ -333,13 +222,17 @@ def test_what_cannot_retrieve_is_refused(value, named):
         as_technique(value)
 
 
-def test_id_zero_is_an_id():
-    assert as_technique(lambda query: [{"docid": 0}]).retrieve("q")[0].metadata["source_file"] == "0"
+def test_number_is_an_id():
+    for found in ([0], [np.int64(0)], [(0, 2.5)]):
+        assert as_technique(lambda query, found=found: found).retrieve("q")[0].metadata["source_file"] == "0"
 
 
 @pytest.mark.parametrize(
-    "found", [{"hits": []}, {"documents": None}, [{"score": 1.0}], [{"id": "d0", "score": "high"}], ["d0"], "d0", None]
-)
+    "found",
+    [{"hits": []}, {"documents": None}, [{"score": 1.0}], [{"id": "d0", "score": "high"}], "d0", b"d0", None, [None],
+     [SimpleNamespace(id="d0", score=1.0)], [("d0", "high")], [""], [0.5], [{"docno": "d0"}], {"d0": 1.0},
+     [("d0", float("nan"))], SimpleNamespace(columns=["docno"], __iter__=iter)],
+)  # fmt: skip
 def test_what_is_no_document_is_an_error(found):
     with refused(TechniqueError):
         as_technique(lambda query: found).retrieve("q")
