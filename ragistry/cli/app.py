@@ -204,7 +204,9 @@ def _usage(error: typer.TyperException) -> str:
     command = context.command_path if context else "ragistry"
     if problem := _problem(error):
         error.message = problem
-    text = _removed(error, command) or " ".join(error.format_message().split())
+    if line := _removed(error, command):
+        return line
+    text = " ".join(error.format_message().split())
     if context and hasattr(error, "option_name") and not getattr(error, "possibilities", ()):
         arguments = [str(one.name).upper() for one in context.command.params if one.param_type_name == "argument"]
         if arguments:

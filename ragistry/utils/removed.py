@@ -8,6 +8,17 @@ REMOVED = {
     "technique adaptive": "hybrid",
     "technique self_rag": "corrective",
     "technique step_back": "multi_query",
+    "command skill": "`ragistry mcp skill`",
+    "command mcp skill --install": "`ragistry mcp skill FOLDER`",
+    "command models": "`ragistry config models`",
+    "command testset check": "`ragistry compare`, which checks a test set first",
+    "command compare --max-minutes": "fewer techniques or a smaller test set",
+    "command compare --engine": "`ragistry ingest --engine` for the work that takes long",
+    "command compare --ray-address": "`ragistry ingest --ray-address` for the work that takes long",
+    "command route --fit": "`margin` in techniques.yaml, with values compared by `ragistry compare --grid`",
+    "command route --evaluate": "`ragistry compare --queries`",
+    "name ragistry.evaluation.read_topics": "read_beir or read_ir_datasets",
+    "name ragistry.evaluation.write_topics": "write_beir",
     "name ragistry.tools.langchain.LibraryVectorStore": "the recipe of docs/howto/frameworks.md",
 }
 """What replaces a technique, a command, an option of a command, or a public name of Python."""

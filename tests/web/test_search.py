@@ -45,7 +45,7 @@ def test_page_counts_the_chunks_that_wait_for_vectors(
     origin = {"collection": name, "source_file": "a.txt", "source_hash": "1", "chunk_index": 0}
     text = EmbeddedChunk("The valve is red.", origin, None)
     other.store.replace_source(name, "a.txt", [text])
-    for technique, count in (("hybrid", 1), ("rerank", 1), ("bm25", 0)):
+    for technique, count in (("hybrid", 1), ("routed", 1), ("bm25", 0)):
         page.goto(f"/?collection=valves&q=valve&technique={technique}")
         expect(page.get_by_role("article")).to_contain_text("a.txt")
         expect(page.get_by_text("1 chunk waits for vectors")).to_have_count(count)
