@@ -1,40 +1,14 @@
-// Keys: "/" goes to the field, arrows go through suggestions and results, Enter opens, Esc closes.
+// Keys: "/" goes to the field, arrows go through results, Enter opens, Esc closes.
 window.ragistryReader = (() => {
-  const FIELD = ".rg-query input", RESULT = ".rg-hit-title, .rg-more-one", OPTION = "#rg-suggestions [role=option]";
+  const FIELD = ".rg-query input", RESULT = ".rg-hit-title, .rg-more-one";
   const all = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent);
   const field = () => document.querySelector(FIELD);
   const isShown = () => document.querySelector(".rg-reader")?.getClientRects().length > 0;
   let last = null; // the result that was opened
-  let dismissed = false; // suggestions that arrive late do not open a list that was closed
 
   function step(items, steps, now) {
     const at = items.indexOf(now);
     return items[at < 0 ? (steps > 0 ? 0 : items.length - 1) : at + steps];
-  }
-
-  function activate(option) {
-    for (const one of all(OPTION)) one.setAttribute("aria-selected", one === option);
-    if (option) field().setAttribute("aria-activedescendant", option.id);
-    else field().removeAttribute("aria-activedescendant");
-    option?.scrollIntoView({ block: "nearest" });
-  }
-
-  function suggestionKey(event) {
-    const options = all(OPTION), active = options.find((one) => one.getAttribute("aria-selected") === "true");
-    if (event.key === "ArrowDown" || event.key === "ArrowUp")
-      activate(step(options, event.key === "ArrowDown" ? 1 : -1, active));
-    else if (event.key === "Enter" && active) active.click();
-    else if (event.key === "Escape") hide();
-    else return false;
-    return true;
-  }
-
-  function hide() {
-    dismissed = true;
-    const list = document.getElementById("rg-suggestions");
-    if (list) list.hidden = true;
-    field()?.setAttribute("aria-expanded", "false");
-    field()?.removeAttribute("aria-activedescendant");
   }
 
   function resultKey(event) {
@@ -53,21 +27,11 @@ window.ragistryReader = (() => {
     if (document.querySelector(".q-dialog, .q-menu")) return;
     const typing = event.target.closest("input, textarea, [contenteditable]");
     let done = false;
-    if (event.target === field() && all(OPTION).length) done = suggestionKey(event);
-    if (!done && event.key === "/" && !typing) { field().focus(); field().select(); done = true; }
-    if (!done && event.key === "Escape" && isShown()) { document.querySelector(".rg-reader-close").click(); done = true; }
-    if (!done && (!typing || event.target === field())) done = resultKey(event);
+    if (event.key === "/" && !typing) { field().focus(); field().select(); done = true; }
+    else if (event.key === "Escape" && isShown()) { document.querySelector(".rg-reader-close").click(); done = true; }
+    else if (!typing || event.target === field()) done = resultKey(event);
     if (done) { event.preventDefault(); event.stopImmediatePropagation(); }
   }, true);
-  document.addEventListener("input", (event) => { if (event.target === field()) dismissed = false; }, true);
-  document.addEventListener("focusout", (event) => { if (event.target === field()) setTimeout(hide, 150); });
-
-  function suggested() {
-    const list = document.getElementById("rg-suggestions"), shown = list.children.length > 0;
-    list.hidden = !shown || dismissed || document.activeElement !== field();
-    field().setAttribute("aria-expanded", String(!list.hidden));
-    field().removeAttribute("aria-activedescendant");
-  }
 
   function opened(id) {
     requestAnimationFrame(() => {
@@ -97,5 +61,5 @@ window.ragistryReader = (() => {
     }
   }
 
-  return { opened, closed, copy, suggested, hide };
+  return { opened, closed, copy };
 })();

@@ -1,42 +1,25 @@
-"""The search form, with suggestions while a query is typed."""
+"""The search form."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from math import inf
-from pathlib import PurePath
-from time import monotonic
 from typing import Self
 from urllib.parse import urlencode
 
-from nicegui import events, ui
+from nicegui import ui
 
-from ragistry.errors import RagistryError
 from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.types import Document, SearchRequest, Where
+from ragistry.types import SearchRequest, Where
 from ragistry.utils.quoting import visible_line
-from ragistry.web.app_state import AppState, in_thread
 from ragistry.web.widgets import button
 
 NONE = ""
 FEWEST, MOST = 20, 100
 """Default and maximum number of passages."""
-SHOWN = 8
-SHORTEST = 2
-"""Minimum number of characters for suggestions."""
-PAUSE = 0.15
-"""Seconds without a key before suggestions are searched."""
 CANNOT_RUN = "Cannot run here"
-EVERY = 20.0
-"""Minimum seconds between two reads of the headings: during an ingest, sources change all the time."""
-CHUNKS = 50_000
-"""Maximum number of chunks whose headings are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +88,6 @@ class SearchForm:
         self,
         registry: TechniqueRegistry,
         first: SearchQuery,
-        headings: Headings,
         search: Callable[[bool], Awaitable[None]],
     ) -> None:
         names = {name: f"{name}\n{_caption(registry, name)}" for name in (*registry.names(), *registry.broken)}
@@ -115,12 +97,11 @@ class SearchForm:
         with ui.element("div").classes("rg-search").props("role=search"):
             with ui.element("div").classes("rg-field"):
                 self._query = ui.input(placeholder="What to look for", value=first.query).classes("rg-query")
-                self._query.props('borderless autofocus clearable aria-label="What to look for"')
+                self._query.props('borderless autofocus clearable autocomplete=off aria-label="What to look for"')
                 with_key = "(event) => emit(event.ctrlKey || event.metaKey)"
                 self._query.on("keydown.enter", lambda event: self._run(bool(event.args)), js_handler=with_key)
                 with self._query.add_slot("append"):
                     ui.html("<kbd>/</kbd>", sanitize=False).props("aria-hidden=true").classes("rg-key")
-                self.close_suggestions = suggest(self._query, headings, partial(self._run, False))
             button("Search", partial(self._run, False), icon="search", kind="main")
             with button("Ask", partial(self._run, True), icon="chat_bubble_outline").props('aria-label="Ask"'):
                 ui.tooltip("Generate an answer from the results (Ctrl+Enter)")
@@ -230,81 +211,3 @@ def _techniques(label: str, names: Mapping[str, str], value: str) -> ui.select:
            </q-item-section></q-item>""",
     )
     return made
-
-
-class Headings:
-    """The titles and headings of a library, read again after its sources have changed."""
-
-    def __init__(self, state: AppState) -> None:
-        self._state = state
-        self._version: object = None
-        self._known: list[str] = []
-        self._read = -inf
-
-    def like(self, typed: str) -> list[str]:
-        """Return the shortest headings in which each typed word begins a word."""
-        version = self._state.collections.value
-        if version is not self._version and monotonic() - self._read > EVERY:
-            self._version, self._read = version, monotonic()
-            workspace = self._state.workspace
-            chunks = workspace.store.scan(workspace.library.scope.condition_for_all())
-            self._known = sorted(set(_headings(chunks)), key=lambda text: (len(text), text))
-        patterns = [re.compile(rf"\b{re.escape(word)}", re.I) for word in typed.split()]
-        return list(islice((text for text in self._known if all(one.search(text) for one in patterns)), SHOWN))
-
-
-def _headings(chunks: Iterable[Document]) -> Iterable[str]:
-    for chunk in islice(chunks, CHUNKS):
-        get = chunk.metadata.get
-        title = get("title") or PurePath(str(get("source_file") or "")).stem
-        for part in (title, *str(get("heading_context") or "").split(" > ")):
-            text = visible_line(part, 120).strip()
-            if len(text) > SHORTEST:
-                yield text
-
-
-def suggest(query: ui.input, known: Headings, ask: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Add a list of suggestions below a field; ``ask`` runs the search. Call the result to close the list."""
-    query.props(
-        "role=combobox aria-autocomplete=list aria-controls=rg-suggestions aria-expanded=false autocomplete=off"
-    )
-    shown = ui.element("ul").props('id=rg-suggestions role=listbox aria-label="Suggestions" hidden')
-    turn = 0
-
-    async def search(event: events.ValueChangeEventArguments[str | None]) -> None:
-        nonlocal turn
-        turn = this = turn + 1
-        typed = (event.value or "").strip()
-        await asyncio.sleep(PAUSE)
-        if this != turn:
-            return
-        try:
-            found = await in_thread(known.like, typed) if len(typed) >= SHORTEST else []
-        except RagistryError:  # the search reports it
-            found = []
-        if this == turn and not shown.is_deleted:
-            draw([text for text in found if text.casefold() != typed.casefold()])
-
-    def draw(texts: list[str]) -> None:
-        shown.clear()
-        with shown:
-            for number, text in enumerate(texts):
-                option = ui.element("li").props(f"role=option id=rg-suggestion-{number} aria-selected=false")
-                option.on("mousedown", js_handler="(event) => event.preventDefault()")  # the field keeps the focus
-                option.on("click", lambda text=text: choose(text))
-                with option:
-                    ui.label(text)
-        ui.run_javascript("ragistryReader.suggested()")
-
-    async def choose(text: str) -> None:
-        query.set_value(text)
-        await ask()
-
-    def close_suggestions() -> None:
-        nonlocal turn
-        turn += 1
-        shown.clear()
-        ui.run_javascript("ragistryReader.hide()")
-
-    query.on_value_change(search)
-    return close_suggestions

@@ -25,7 +25,7 @@ from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
-from ragistry.web.search_form import FEWEST, MOST, NONE, Headings, SearchForm, SearchQuery
+from ragistry.web.search_form import FEWEST, MOST, NONE, SearchForm, SearchQuery
 from ragistry.web.upload_widget import drop_zone, job_list
 from ragistry.web.why_panel import why_panel
 from ragistry.workspace import Workspace
@@ -39,7 +39,6 @@ def register(state: AppState) -> None:
     In the address, ``q`` is searched immediately, ``ask=1`` also generates an answer, ``follows`` is the question
     before, and ``open`` opens a passage.
     """
-    headings = Headings(state)
 
     @ui.page("/", response_timeout=PAGE_TIMEOUT)
     async def search(request: Request) -> None:
@@ -59,7 +58,7 @@ def register(state: AppState) -> None:
             top_k=first.top_k if 1 <= first.top_k <= MOST else number,
         )
         with page_layout("Search", "Search"):
-            page = SearchPage(state, first, headings)
+            page = SearchPage(state, first)
             await page.begin()
         if first.query or wrong:
             await ui.context.client.connected()  # show the page first, because the model may have to be loaded
@@ -82,14 +81,14 @@ def _unknown(registry: TechniqueRegistry, name: str) -> list[str]:
 class SearchPage:
     """One window: the form, the answer, the results, and the reader."""
 
-    def __init__(self, state: AppState, first: SearchQuery, headings: Headings) -> None:
+    def __init__(self, state: AppState, first: SearchQuery) -> None:
         self._state = state
         self._asked = first
         self._turn = 0
         self._whole = ui.element("div").classes("rg-ask")
         with self._whole:
             heading("Search your library").classes("rg-ask-title")
-            self._form = SearchForm(state.workspace.registry, first, headings, self.search)
+            self._form = SearchForm(state.workspace.registry, first, self.search)
             self._follower = Follower(state.collections)
             self._busy = ui.label().classes("rg-dim rg-busy").props("role=status")
             self._about = ui.label().classes("rg-dim rg-about")
@@ -127,7 +126,6 @@ class SearchPage:
             asks: Also generate an answer.
             passage: Id of a result to open.
         """
-        self._form.close_suggestions()
         question = self._form.question(asks)
         if not question.query.strip():
             self.show_errors(["the query is empty; type what to look for"])

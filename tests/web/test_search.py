@@ -1,4 +1,4 @@
-"""Asking in a browser: sources as cards, techniques, addresses, suggestions."""
+"""Asking in a browser: sources as cards, techniques, addresses."""
 
 from __future__ import annotations
 
@@ -246,26 +246,6 @@ def test_enter_searches_and_asking_has_its_own_key(page: Page) -> None:
     expect(page).not_to_have_url(re.compile("ask=1"))
     expect(page.get_by_role("region", name="Answer")).not_to_be_visible()
     expect(page.get_by_role("heading", name=re.compile("passages in"))).to_be_visible()
-
-
-def test_titles_and_headings_are_suggested_and_chosen_by_keyboard(page: Page) -> None:
-    page.goto("/")
-    field = page.get_by_label(FIELD)
-    field.press_sequentially("back rest")
-    option = page.get_by_role("option", name="Back up and restore")
-    expect(option).to_be_visible()
-    expect(field).to_have_attribute("aria-expanded", "true")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("listbox")).not_to_be_visible()
-    expect(field).to_have_value("back rest")
-    field.press_sequentially("o")
-    expect(option).to_be_visible()
-    page.keyboard.press("ArrowDown")
-    expect(option).to_have_attribute("aria-selected", "true")
-    page.keyboard.press("Enter")
-    expect(field).to_have_value("Back up and restore")
-    expect(page.get_by_role("article").first).to_contain_text("operations/backups.md")
-    expect(page.get_by_role("listbox")).not_to_be_visible()
 
 
 @pytest.mark.slow
