@@ -65,6 +65,7 @@ FAILING = {
     "compare better.json worse.json --gate",
 }
 SAME = {
+    "check answer.md": ["--strict"],  # its quotation is cited
     "init new": ["--yes"],  # nobody is asked without a terminal
     "ingest elsewhere/tea.txt -c notes": ["--meta"],  # it fails
     "read guide.md --place '{\"line\": 6}'": ["--before"],  # the place begins with the first line
