@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from ragistry.errors import ConfigError, ModelConnectionError
-from ragistry.models.http import JsonClient
+from ragistry.models.http import JsonClient, Patience
 from ragistry.testing.ports import refused_port
 from ragistry.transport import adopt_client, limited_client, read_body, read_lines
 from tests.messages import refused
@@ -100,7 +100,7 @@ def test_redirects_share_one_deadline() -> None:
 def test_all_attempts_share_a_second_deadline() -> None:
     with (
         sending(trickled(b""), 0.02) as url,
-        closing(JsonClient(url, timeout=SECONDS, attempts=100, backoff=0.001)) as client,
+        closing(JsonClient(url, Patience(SECONDS, attempts=100, backoff=0.001))) as client,
         refused(ModelConnectionError),
     ):
         client.get("/", dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic import BaseModel, ValidationError
 
 from ragistry.errors import IncompleteAnswerError, ModelError
-from ragistry.trace import degraded
+from ragistry.trace import degraded, model_call
 from ragistry.utils.model_output import (
     begins_in_prompt,
     parse_answer,
@@ -131,7 +131,7 @@ class Part(NamedTuple):
         """Add a later part."""
         return Part(
             self.text + later.new_text(self.text),
-            later.end or self.end,
+            later.end if self.end is None else later.end or self.end,
             later.tokens or self.tokens,
             self.refusal + later.refusal,
             self.reasons or later.reasons,
@@ -186,13 +186,14 @@ def whole_answer(part: Part, model: str, remedy: str) -> str:
     return text
 
 
-def stream_answer(parts: Iterable[Part], model: str, remedy: str) -> Iterator[str]:
+def stream_answer(parts: Iterable[Part], model: str, remedy: str, server: str) -> Iterator[str]:
     """Yield the text of an answer without its reasoning as it arrives, or at the end if it may start in the prompt.
 
-    Arguments as in `whole_answer`.
+    Arguments as in `whole_answer`; ``server``: its name in messages. The call is traced.
 
     Raises:
         IncompleteAnswerError: As `whole_answer`, after the last piece, and for an answer that was cut.
+        ModelError: The parts have no end.
     """
     whole, said = Part(), ""
 
@@ -202,6 +203,9 @@ def stream_answer(parts: Iterable[Part], model: str, remedy: str) -> Iterator[st
             before, whole = whole, whole.and_(part)
             if len(whole.text) > len(before.text):
                 yield whole.text[len(before.text) :]
+        if whole.end is None:
+            raise ModelError(f"{server} aborted its answer; check its log")
+        model_call(whole.tokens)
 
     for piece in stream_without_reasoning(pieces(), hold=begins_in_prompt(model)):
         said += piece

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -20,13 +21,15 @@ import httpx
 import stamina
 
 from ragistry.errors import ConfigError, ModelConnectionError, ModelError
-from ragistry.models.texts import ALWAYS_FITS
+from ragistry.models.texts import ALWAYS_FITS, BYTES_A_VECTOR, TooLongError
 from ragistry.transport import limited_client, limits, read_body, read_lines
 from ragistry.utils.urls import public_url, split_login
 from ragistry.utils.wording import one_line
 
 Read = TypeVar("Read")
 Answer = TypeVar("Answer")
+Path = str | tuple[str, ...]
+"""A path of a server, or the places where it may be."""
 
 LIMIT = 4_000_000
 """Maximum size in bytes of an answer without embeddings. Reading stops at this limit."""
@@ -41,6 +44,8 @@ LOAD_SECONDS = 300.0
 """Maximum seconds for the first request of a model, which may have to be loaded."""
 QUERY_SECONDS, ANSWER_SECONDS, RERANK_SECONDS = 20.0, 120.0, 30.0
 """Maximum seconds for a later request while a person waits: of up to 8 texts, of an answer, of a reranking."""
+LONGEST_WAIT = 30.0
+"""Maximum seconds between two attempts, even if Retry-After is longer."""
 LOADING_PAUSE = 1.0
 """Seconds between two requests to a server that refuses them while it loads its model."""
 SLOW = 5.0
@@ -57,7 +62,10 @@ FILTERED = re.compile(
 # Servers that use status 500 for it: llama.cpp and others
 _TOO_LONG = re.compile(r"context|too (large|long|many)|token|batch size|length|exceed", re.IGNORECASE)
 _ENDPOINT = re.compile(r"/(?:embed|embeddings|rerank|info|tokenize)$")
-NO_PATH = (404, 405)
+NOT_IMPLEMENTED = 501
+"""HTTP status of servers that accept only POST."""
+NO_PATH = (404, 405, NOT_IMPLEMENTED)
+"""HTTP status of a path that the server does not have."""
 
 
 class RefusedError(ModelError):
@@ -104,24 +112,40 @@ class RefusedError(ModelError):
         return not (self.too_long or self.refuses_form) and (self.status == 429 or self.status >= 500)
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often a client asks a server.
+
+    Args:
+        timeout: Seconds for one attempt, from connecting to the last byte. All attempts together, with the waits
+            between them, take at most twice as long.
+        load_timeout: Seconds for the first request of each model, which is not sent again after a time-out, because a
+            server may begin to load the model again; None: as for any other.
+        attempts: Maximum number of requests, including the first.
+        backoff: Seconds before the second attempt. Waits double and have up to ``backoff`` of jitter.
+        retry_timeouts: Whether to retry after a time-out.
+    """
+
+    timeout: float = 60.0
+    load_timeout: float | None = None
+    attempts: int = 4
+    backoff: float = 0.5
+    retry_timeouts: bool = True
+
+
 class JsonClient:
     """A client of a server that accepts and returns JSON. Threads may share it.
+
+    A path of a request may be a list of the places where the server may have it: the first one that exists is used.
 
     Args:
         base_url: Address of the server, or of an endpoint of Text Embeddings Inference. A user name and password in it
             are sent, and never shown in messages. A redirect is followed to the same host and port only, also from http
             to https.
+        patience: How long and how often to ask.
         server: Name of the server in messages.
         remedy: What to do if the server cannot be reached.
         api_key: Sent as a bearer token, and removed from messages.
-        timeout: Seconds for one attempt, from connecting to the last byte. All attempts together, with the waits
-            between them, take at most twice as long.
-        attempts: Maximum number of requests, including the first.
-        backoff: Seconds before the second attempt. Waits double and have up to ``backoff`` of jitter.
-        longest_wait: Maximum seconds between two attempts, even if Retry-After is longer.
-        retry_timeouts: Whether to retry after a time-out.
-        load_timeout: Seconds for the first request of each model, which is not sent again after a time-out, because a
-            server may begin to load the model again; None: as for any other.
 
     Raises:
         ConfigError: ``base_url`` or a proxy of the environment cannot be used.
@@ -130,28 +154,21 @@ class JsonClient:
     def __init__(
         self,
         base_url: str,
+        patience: Patience = Patience(),
         *,
         server: str = "The model server",
         remedy: str = "start it, or correct its address",
         api_key: str | None = None,
-        timeout: float = 60.0,
-        attempts: int = 4,
-        backoff: float = 0.5,
-        longest_wait: float = 30.0,
-        retry_timeouts: bool = True,
-        load_timeout: float | None = None,
     ) -> None:
         address, login = split_login(base_url)
-        # ``…/rerank`` may be an endpoint, or where a proxy has the server; the first path that exists is used
+        # ``…/rerank`` may be an endpoint, or where a proxy has the server
         self.base_url = _ENDPOINT.sub("", address)
-        self._prefixes = ["", address.removeprefix(self.base_url)][:: -1 if address != self.base_url else 1]
+        self._starts = [address.removeprefix(self.base_url), ""] if address != self.base_url else [""]
+        self._places: dict[Path, str] = {}
         self.server = f"{server} at {self.base_url}"
         self._remedy = remedy
         self._key = api_key
-        self._timeout = timeout
-        self._attempts, self._backoff, self._longest_wait = attempts, backoff, longest_wait
-        self._retry_timeouts = retry_timeouts
-        self._load_timeout = load_timeout
+        self._patience = patience
         self._loaded: set[str] = set()
         self._loading = Lock()
         self._pending: set[Future[Any]] = set()
@@ -159,7 +176,7 @@ class JsonClient:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         try:
             self._http = limited_client(
-                timeout=timeout,
+                timeout=patience.timeout,
                 base_url=self.base_url,
                 auth=login,
                 headers={"Content-Type": "application/json", **key},
@@ -171,18 +188,18 @@ class JsonClient:
                 f"the address of {server} is malformed: {self.base_url!r} ({error}); write http://HOST:PORT"
             ) from error
 
-    def get(self, path: str, read: Callable[[Any], Read]) -> Read:
+    def get(self, path: Path, read: Callable[[Any], Read]) -> Read:
         """Send GET and return the answer parsed by ``read``. Raises `ModelError`, also for an unreadable answer."""
-        return self._answer("GET", path, None, read, LIMIT, self._timeout)
+        return self._answer("GET", path, None, read)
 
     def post(
         self,
-        path: str,
+        path: Path,
         body: Mapping[str, Any],
         read: Callable[[Any], Read],
         *,
         limit: int = LIMIT,
-        timeout: float | None = None,
+        texts: Sequence[str] = (),
         loads: str | None = None,
     ) -> Read:
         """Send POST and return the answer parsed by ``read``.
@@ -192,30 +209,38 @@ class JsonClient:
             body: Sent as JSON.
             read: Parses the answer.
             limit: Maximum size of the answer in bytes.
-            timeout: Seconds for one attempt; None for those of the client.
+            texts: Texts to embed, whose number extends the time and size of the answer.
             loads: Name of the model that the server may load for this request.
 
         Raises:
+            TooLongError: The server refuses these texts; fewer or shorter ones may be accepted.
             ModelError: The server cannot be reached, refuses the request, or sends something else.
         """
-        return self._answer("POST", path, body, read, limit, timeout or self._timeout, loads)
+        limit, times = limit + BYTES_A_VECTOR * len(texts), max(1.0, len(texts) / TEXTS_A_TIMEOUT)
+        try:
+            return self._answer("POST", path, body, read, limit, times, loads)
+        except RefusedError as error:
+            if texts and error.may_be_too_long(texts):
+                raise TooLongError(str(error)) from error
+            raise
 
-    def stream(self, path: str, body: Mapping[str, Any], *, loads: str | None = None) -> Iterator[str]:
+    def stream(self, path: Path, body: Mapping[str, Any], *, loads: str | None = None) -> Iterator[str]:
         """Send POST and yield the non-empty lines as they arrive, without retries; ``loads`` as in `post`.
 
         Raises `ModelError`.
         """
 
-        def first(seconds: float) -> tuple[str, Iterator[str]]:
-            lines = self._lines(path, body, limits(monotonic() + seconds))
-            return next(lines, ""), lines
+        def begin(place: str, seconds: float, pause: float | None = None) -> tuple[str, Iterator[str]]:
+            lines = self._lines(place, body, limits(monotonic() + seconds, pause=pause))
+            return next(lines, ""), lines  # a refusal comes before the first line
 
-        begun = self._load(loads, first)
-        if begun is None:
-            yield from self._lines(path, body, limits(monotonic() + self._timeout, pause=PAUSE))
-        else:
-            yield begun[0]
-            yield from begun[1]
+        def ask(place: str) -> tuple[str, Iterator[str]]:
+            return self._load(loads, partial(begin, place)) or begin(place, self._patience.timeout, PAUSE)
+
+        first, rest = self._where_it_is(path, ask)
+        if first:
+            yield first
+        yield from rest
 
     def _lines(self, path: str, body: Mapping[str, Any], extensions: dict[str, Any]) -> Iterator[str]:
         size = 0
@@ -255,7 +280,7 @@ class JsonClient:
             model: Name of the model; None if the request does not load one.
             ask: Sends the request, with its maximum seconds.
         """
-        seconds = self._load_timeout
+        seconds = self._patience.load_timeout
         if model is None or seconds is None or model in self._loaded:
             return None
         with self._loading:
@@ -286,57 +311,70 @@ class JsonClient:
             self._loaded.add(model)
             return answer
 
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        read: Callable[[Any], Read],
-        limit: int,
-        timeout: float,
-        loads: str | None = None,
-    ) -> Read:
+    def _where_it_is(self, path: Path, ask: Callable[[str], Answer]) -> Answer:
+        """Ask at each place that a path may have; from then on, only at the one that exists."""
+        if path in self._places:
+            return ask(self._places[path])
         refusals: list[RefusedError] = []
-        for prefix in dict.fromkeys(self._prefixes):
-            exchange = partial(self._exchange, method, prefix + path, body, limit)
+        for place in [start + one for one in ((path,) if isinstance(path, str) else path) for start in self._starts]:
             try:
-                with translated(self.server, self._remedy):
-                    answer = self._load(loads, partial(exchange, first=True))
-                if answer is None:
-                    # a time-out that ends later requests after several attempts cannot be set
-                    is_fixed = self._retry_timeouts and self._load_timeout not in (None, self._timeout)
-                    with translated(self.server, self._remedy, *(("try again",) if is_fixed else ())):
-                        answer = exchange(timeout)
+                answer = ask(place)
             except RefusedError as error:
                 if error.status not in NO_PATH:
                     raise
                 refusals.append(error)
             else:
-                self._prefixes = [prefix]
-                return self.read(answer, read)
+                self._places[path] = place
+                return answer
         raise next((refusal for refusal in refusals if "model" in refusal.reason), refusals[0])
+
+    def _answer(
+        self,
+        method: str,
+        path: Path,
+        body: Mapping[str, Any] | None,
+        read: Callable[[Any], Read],
+        limit: int = LIMIT,
+        times: float = 1.0,
+        loads: str | None = None,
+    ) -> Read:
+        """Send a request that may take ``times`` as long as others."""
+        patience = self._patience
+
+        def ask(place: str) -> bytes:
+            exchange = partial(self._exchange, method, place, body, limit)
+            with translated(self.server, self._remedy):
+                answer = self._load(loads, partial(exchange, first=True))
+            if answer is not None:
+                return answer
+            # a time-out that ends later requests after several attempts cannot be set
+            is_fixed = patience.retry_timeouts and patience.load_timeout not in (None, patience.timeout)
+            with translated(self.server, self._remedy, *(("try again",) if is_fixed else ())):
+                return exchange(patience.timeout * times)
+
+        return self.read(self._where_it_is(path, ask), read)
 
     def _exchange(
         self, method: str, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, *, first: bool = False
     ) -> bytes:
         """Send a request, and send it again after errors that pass. ``first``: it may load the model."""
+        patience = self._patience
         ends = monotonic() + (timeout if first else 2 * timeout)
         failures = 0
 
         def again(error: Exception) -> bool | float:
             nonlocal failures
             if first and isinstance(error, RefusedError) and error.is_loading:
-                return min(LOADING_PAUSE, self._longest_wait)
+                return LOADING_PAUSE
             failures += 1
-            timeouts = self._retry_timeouts and not first
-            return failures < self._attempts and worth_retrying(error, self._longest_wait, timeouts)
+            return failures < patience.attempts and worth_retrying(error, patience.retry_timeouts and not first)
 
         retry = stamina.RetryingCaller(
             attempts=None,
             timeout=max(0.0, ends - monotonic()),
-            wait_initial=self._backoff,
-            wait_jitter=self._backoff,
-            wait_max=self._longest_wait,
+            wait_initial=patience.backoff,
+            wait_jitter=patience.backoff,
+            wait_max=LONGEST_WAIT,
         ).on(again)
         answer: bytes = retry(self._send, method, path, body, limit, timeout, ends)
         return answer
@@ -423,13 +461,13 @@ def translated(server: str, remedy: str, late: str = "try again, or set a longer
         raise ModelError(f"{server} aborted its answer ({error}); check its log") from error
 
 
-def worth_retrying(error: Exception, longest_wait: float, timeouts: bool = True) -> bool | float:
+def worth_retrying(error: Exception, timeouts: bool) -> bool | float:
     """Return whether to retry the request, or the seconds that the server asks to wait.
 
     Time-outs, broken connections, 429 and 5xx are retried. A refused connection is not: no server is running.
     """
     if isinstance(error, RefusedError):
-        return error.passing if error.wait is None or not error.passing else min(error.wait, longest_wait)
+        return error.passing if error.wait is None or not error.passing else min(error.wait, LONGEST_WAIT)
     if isinstance(error, httpx.TimeoutException):
         return timeouts
     return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError) and not isinstance(

@@ -32,21 +32,20 @@ from ragistry.models.answers import (
 from ragistry.models.http import (
     ANSWER_SECONDS,
     FILTERED,
-    LIMIT,
     LOAD_SECONDS,
     NO_KEY,
+    NOT_IMPLEMENTED,
     QUERY_SECONDS,
     RERANK_SECONDS,
-    TEXTS_A_TIMEOUT,
+    Patience,
     Read,
     RefusedError,
     indexes_of,
 )
 from ragistry.models.known import known_model, prefixes_of
-from ragistry.models.openai_api import NOT_IMPLEMENTED, OpenAIAPI, events
+from ragistry.models.openai_api import OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
 from ragistry.models.texts import (
-    BYTES_A_VECTOR,
     OnLong,
     TooLongError,
     check_texts,
@@ -84,8 +83,8 @@ class OpenAICompatibleEmbedder:
         probe: Add the vector of a fixed text to the fingerprint, which takes a request.
         timeout: Seconds for a request of up to 8 texts, such as a query, 20 by default; proportionally longer for more.
         load_timeout: Seconds for the first request, which may load the model; None for ``timeout``, or 300 without it.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
     """
 
     def __init__(
@@ -106,11 +105,8 @@ class OpenAICompatibleEmbedder:
     ) -> None:
         self._model = model
         self._probes = probe
-        self._timeout = timeout or QUERY_SECONDS
-        self._api = OpenAIAPI(
-            url, api_key=api_key, timeout=self._timeout, attempts=attempts, backoff=backoff,
-            load_timeout=load_timeout or timeout or LOAD_SECONDS,
-        )  # fmt: skip
+        first = load_timeout or timeout or LOAD_SECONDS
+        self._api = OpenAIAPI(url, Patience(timeout or QUERY_SECONDS, first, attempts, backoff), api_key)
         self._batch_size = batch_size
         self._own_prefixes = (query_prefix, document_prefix)
         self._on_long = on_long
@@ -190,17 +186,9 @@ class OpenAICompatibleEmbedder:
     def _send(self, texts: Sequence[str]) -> list[Any]:
         served, body = self._served, {"model": self._served.model, "input": list(texts)}
         try:
-            vectors, tokens = self._api.post(
-                "/embeddings",
-                body,
-                partial(_by_index, count=len(texts)),
-                limit=LIMIT + BYTES_A_VECTOR * len(texts),
-                timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
-                loads=served.model,
-            )
+            read = partial(_by_index, count=len(texts))
+            vectors, tokens = self._api.post("/embeddings", body, read, texts=texts, loads=served.model)
         except RefusedError as error:
-            if error.may_be_too_long(texts):
-                raise TooLongError(str(error)) from error
             raise _explained(self._api, error, served.model) from error
         model_call(tokens)
         if served.truncates and tokens >= served.max_tokens:
@@ -225,8 +213,8 @@ class OpenAIGenerator:
         max_tokens: Maximum length of an answer.
         timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: More fields of the request, passed on unchanged.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
     """
 
     def __init__(
@@ -247,10 +235,8 @@ class OpenAIGenerator:
         self._system = system
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._options = {name: value for name, value in settings.items() if value is not None} | dict(options or {})
-        self._api = OpenAIAPI(
-            url, api_key=api_key, timeout=timeout or ANSWER_SECONDS, attempts=attempts, backoff=backoff,
-            retry_timeouts=False, load_timeout=timeout or LOAD_SECONDS,
-        )  # fmt: skip
+        patience = Patience(timeout or ANSWER_SECONDS, timeout or LOAD_SECONDS, attempts, backoff, retry_timeouts=False)
+        self._api = OpenAIAPI(url, patience, api_key)
         self._takes_schemas = True
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
@@ -262,7 +248,7 @@ class OpenAIGenerator:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the pieces of the answer as they arrive. Raises `ModelError`; see `models.answers.stream_answer`."""
-        return stream_answer(self._stream(prompt), self.model, REMEDY)
+        return stream_answer(self._stream(prompt), self.model, REMEDY, self._api.server.server)
 
     def _stream(self, prompt: str) -> Iterator[Part]:
         body = {
@@ -272,17 +258,11 @@ class OpenAIGenerator:
             "stream_options": {"include_usage": True},
             **self._options,
         }
-        ended, tokens = False, 0
         try:
             for event in events(self._api.stream("/chat/completions", body, loads=self.model)):
-                part = Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
-                ended, tokens = ended or part.end is not None, part.tokens or tokens
-                yield part
+                yield Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
         except RefusedError as error:
             raise _explained(self._api, error, self.model) from error
-        model_call(tokens)
-        if not ended:
-            raise ModelError(f"{self._api.server.server} aborted its answer; check its log")
 
     def close(self) -> None:
         """Close the connections."""
@@ -324,8 +304,8 @@ class OpenAIReranker:
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
         timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
     """
 
     def __init__(
@@ -340,10 +320,8 @@ class OpenAIReranker:
         backoff: float = 0.5,
     ) -> None:
         self.model = model
-        self._api = OpenAIAPI(
-            url, api_key=api_key, timeout=timeout or RERANK_SECONDS, attempts=attempts, backoff=backoff,
-            load_timeout=timeout or LOAD_SECONDS,
-        )  # fmt: skip
+        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS, attempts, backoff)
+        self._api = OpenAIAPI(url, patience, api_key)
         self._batch_size = batch_size
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:

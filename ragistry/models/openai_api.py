@@ -9,13 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ragistry.models.http import JsonClient, Read, RefusedError
+from ragistry.models.http import JsonClient, Patience, Read, RefusedError
 from ragistry.utils.urls import base_address
 
-NOT_IMPLEMENTED = 501
-"""Status code of servers that accept only POST."""
-NO_SUCH_PATH = (404, 405, NOT_IMPLEMENTED)
-"""Status codes of a path that the server does not have."""
 NECESSARY = ("model", "input", "messages", "stream", "query", "documents", "response_format")
 """Parameters that a request needs; ``response_format`` has its own alternative."""
 
@@ -31,25 +27,24 @@ class OpenAIAPI:
 
     Args:
         url: Address of the server, with or without ``/v1``, or of one of its endpoints.
-        options: Other arguments of `JsonClient`.
+        patience: See `JsonClient`.
+        api_key: See `JsonClient`.
     """
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, patience: Patience, api_key: str | None) -> None:
         url = base_address(url)
-        self.server = JsonClient(url.removesuffix("/v1"), **options)
+        self.server = JsonClient(url.removesuffix("/v1"), patience, api_key=api_key)
         own_path = url.partition("://")[2].count("/") > 0 and not url.endswith("/v1")
-        self._prefixes = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]
+        self._starts = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]
         self._renamed: dict[str, str] = {}
 
     def get(self, path: str, read: Callable[[Any], Read]) -> Read:
         """Send GET to a path of the protocol, for example ``/models``. Raises `ModelError`."""
-        return self._with_prefix(lambda prefix: self.server.get(prefix + path, read))
+        return self.server.get(self._places(path), read)
 
     def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any) -> Read:
         """Send POST to a path of the protocol; ``options`` as in `JsonClient.post`. Raises `ModelError`."""
-        return self._with_accepted(
-            body, lambda body: self._with_prefix(lambda prefix: self.server.post(prefix + path, body, read, **options))
-        )
+        return self._with_accepted(body, lambda body: self.server.post(self._places(path), body, read, **options))
 
     def stream(self, path: str, body: Mapping[str, Any], **options: Any) -> Iterator[str]:
         """Send POST and yield the lines of the answer as they arrive; ``options`` as in `JsonClient.stream`.
@@ -57,30 +52,18 @@ class OpenAIAPI:
         Raises `ModelError`.
         """
 
-        def begin(prefix: str, body: Mapping[str, Any]) -> Iterator[str]:
-            lines = self.server.stream(prefix + path, body, **options)
+        def begin(body: Mapping[str, Any]) -> Iterator[str]:
+            lines = self.server.stream(self._places(path), body, **options)
             return chain([next(lines, "")], lines)  # a refusal comes before the first line
 
-        return self._with_accepted(body, lambda body: self._with_prefix(lambda prefix: begin(prefix, body)))
+        return self._with_accepted(body, begin)
 
     def close(self) -> None:
         """Close the connections; closing twice is harmless."""
         self.server.close()
 
-    def _with_prefix(self, ask: Callable[[str], Read]) -> Read:
-        refusal: RefusedError | None = None
-        for prefix in tuple(self._prefixes):
-            try:
-                answer = ask(prefix)
-            except RefusedError as error:
-                if error.status not in NO_SUCH_PATH:
-                    raise
-                refusal = error if refusal is None or "model" in error.reason else refusal
-            else:
-                self._prefixes = [prefix]
-                return answer
-        assert refusal is not None
-        raise refusal
+    def _places(self, path: str) -> tuple[str, ...]:
+        return tuple(start + path for start in self._starts)
 
     def _with_accepted(self, body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Read]) -> Read:
         while True:

@@ -14,7 +14,7 @@ from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import Whole
 from ragistry.errors import ModelError
-from ragistry.models.http import LIMIT, LOAD_SECONDS, RERANK_SECONDS, JsonClient, RefusedError, indexes_of
+from ragistry.models.http import LIMIT, LOAD_SECONDS, RERANK_SECONDS, JsonClient, Patience, RefusedError, indexes_of
 from ragistry.trace import model_call
 
 
@@ -71,8 +71,8 @@ class TEIReranker:
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
         timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
     """
 
     def __init__(
@@ -85,10 +85,8 @@ class TEIReranker:
         attempts: Annotated[Whole, Field(ge=1)] = 4,
         backoff: float = 0.5,
     ) -> None:
-        self._server = JsonClient(
-            url.rstrip("/"), api_key=api_key, timeout=timeout or RERANK_SECONDS, attempts=attempts, backoff=backoff,
-            load_timeout=timeout or LOAD_SECONDS,
-        )  # fmt: skip
+        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS, attempts, backoff)
+        self._server = JsonClient(url.rstrip("/"), patience, api_key=api_key)
         self._batch_size = batch_size
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:

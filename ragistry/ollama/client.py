@@ -23,8 +23,8 @@ from ragistry.models.answers import (
     stream_answer,
     whole_answer,
 )
-from ragistry.models.http import LIMIT, TEXTS_A_TIMEOUT, JsonClient, Read, RefusedError
-from ragistry.models.texts import ALWAYS_FITS, BYTES_A_VECTOR, OnLong, TooLongError, embed_texts
+from ragistry.models.http import JsonClient, Patience, Read, RefusedError
+from ragistry.models.texts import ALWAYS_FITS, OnLong, TooLongError, embed_texts
 from ragistry.ollama.host import resolve_host
 from ragistry.trace import model_call
 
@@ -53,28 +53,16 @@ class OllamaModel:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLimits:
-    """Maximum tokens of a model by its training and by its parameters; 0 if unknown."""
-
-    trained: int = 0
-    num_ctx: int = 0
-
-    def window(self, options: Options) -> int:
-        """Return the maximum tokens of a call; its ``num_ctx`` overrides that of the model."""
-        return min(filter(None, (self.trained, int(options.get("num_ctx") or self.num_ctx))), default=0)
-
-
 class OllamaClient:
     """One Ollama server. Threads may share a client; it keeps its connections until `close`.
 
     Args:
         host: Address; None for ``OLLAMA_HOST`` or this machine.
         timeout: Seconds for one complete answer, or for the embeddings of up to 8 texts.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
-        retry_timeouts: See `JsonClient`.
-        load_timeout: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
+        retry_timeouts: See `Patience`.
+        load_timeout: See `Patience`.
         keep_alive: How long a model stays in memory after a call: ``"10m"``, seconds, or -1 for ever.
         api_key: API key; None for ``OLLAMA_API_KEY``.
 
@@ -96,19 +84,14 @@ class OllamaClient:
     ) -> None:
         self._server = JsonClient(
             resolve_host(host),
+            Patience(timeout, load_timeout, attempts, backoff, retry_timeouts),
             server="Ollama",
             remedy="start it with `ollama serve`, or set OLLAMA_HOST to where it runs",
             api_key=api_key or os.environ.get("OLLAMA_API_KEY"),
-            timeout=timeout,
-            attempts=attempts,
-            backoff=backoff,
-            retry_timeouts=retry_timeouts,
-            load_timeout=load_timeout,
         )
         self.host = self._server.base_url
-        self._timeout = timeout
         self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
-        self._limits: dict[str, ModelLimits] = {}
+        self._limits: dict[str, tuple[int, int]] = {}
 
     def embed(self, text: str, model: str, *, on_long: OnLong = "raise", options: Options | None = None) -> list[float]:
         """Embed one text; see `embed_batch`."""
@@ -170,10 +153,9 @@ class OllamaClient:
     ) -> str:
         """Return the model's next message in the conversation; ``schema`` as in `generate`."""
         form = {} if schema is None else {"format": json_schema(schema)}
-        more = {"options": dict(options)} if options else {}
 
         def ask(conversation: Sequence[Message]) -> str:
-            body = {"messages": [dict(message) for message in conversation], **_WHOLE, **form, **more}
+            body = {**_asked(conversation, options), **form}
             try:
                 part = self._post("/api/chat", model, body, _parse_answer, loads=model)
             except RefusedError as error:
@@ -190,28 +172,17 @@ class OllamaClient:
 
         Raises `ModelError`; see `models.answers.stream_answer`.
         """
-        return stream_answer(self._stream(messages, model, options), model, REMEDY)
+        return stream_answer(self._stream(messages, model, options), model, REMEDY, self._server.server)
 
     def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[Part]:
-        more = {"options": dict(options)} if options else {}
-        body = {"messages": [dict(message) for message in messages], **_WHOLE, "stream": True, **more}
-        ended, tokens = False, 0
+        body = {"model": model, **_asked(messages, options), "stream": True, **self._keep_alive}
         with self._explained(model):
-            for line in self._server.stream("/api/chat", {"model": model, **body, **self._keep_alive}, loads=model):
-                part = self._server.read(line, _parse_piece)
-                ended, tokens = ended or part.end is not None, part.tokens or tokens
-                yield part
-        if not ended:
-            raise ModelError(f"{self._server.server} aborted its answer; check its log")
-        model_call(tokens)
+            for line in self._server.stream("/api/chat", body, loads=model):
+                yield self._server.read(line, _parse_piece)
 
     def list_models(self) -> list[OllamaModel]:
         """List the models on the server, last changed first."""
         return self._server.get("/api/tags", _installed)
-
-    def show(self, model: str) -> dict[str, Any]:
-        """Return the server's description of a model: ``details``, ``model_info``, ``parameters``, …"""
-        return self._post("/api/show", model, {}, _as_object)
 
     def digest(self, model: str) -> str:
         """Return the hexadecimal digest of the model's files; empty if the server does not report it."""
@@ -224,8 +195,9 @@ class OllamaClient:
             try:
                 self._limits[model] = self._post("/api/show", model, {}, _limits_of)
             except RefusedError:
-                self._limits[model] = ModelLimits()
-        return self._limits[model].window(options or {})
+                self._limits[model] = 0, 0
+        trained, num_ctx = self._limits[model]
+        return min(filter(None, (trained, int((options or {}).get("num_ctx") or num_ctx))), default=0)
 
     def version(self) -> str:
         """Return the version of the server."""
@@ -267,21 +239,8 @@ class OllamaClient:
 
     def _embed(self, texts: Sequence[str], model: str, options: Options) -> tuple[list[Any], int]:
         """Request the unchecked vectors of ``/api/embed``, and the number of tokens read."""
-        body = {"input": list(texts), "truncate": False, **({"options": dict(options)} if options else {})}
-        try:
-            vectors, tokens = self._post(
-                "/api/embed",
-                model,
-                body,
-                _embedded,
-                limit=LIMIT + BYTES_A_VECTOR * len(texts),
-                timeout=self._timeout * max(1, len(texts) / TEXTS_A_TIMEOUT),
-                loads=model,
-            )
-        except RefusedError as error:
-            if error.may_be_too_long(texts):
-                raise TooLongError(str(error)) from error
-            raise
+        body = {"input": list(texts), "truncate": False, **_given(options)}
+        vectors, tokens = self._post("/api/embed", model, body, _embedded, texts=texts, loads=model)
         model_call(tokens)
         return vectors, tokens
 
@@ -312,6 +271,14 @@ def full_name(model: str) -> str:
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
+def _given(options: Options | None) -> dict[str, Any]:
+    return {"options": dict(options)} if options else {}
+
+
+def _asked(messages: Sequence[Message], options: Options | None) -> dict[str, Any]:
+    return {"messages": [dict(message) for message in messages], **_WHOLE, **_given(options)}
+
+
 def _parse_answer(answer: dict[str, Any]) -> Part:
     """Parse a chat answer."""
     if not answer.get("done"):
@@ -332,12 +299,6 @@ def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:
     return answer["embeddings"], int(answer.get("prompt_eval_count") or 0)
 
 
-def _as_object(answer: Any) -> dict[str, Any]:
-    if not isinstance(answer, dict):
-        raise TypeError("not an object")
-    return answer
-
-
 def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
     return [
         OllamaModel(
@@ -349,10 +310,9 @@ def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
     ]
 
 
-def _limits_of(description: Mapping[str, Any]) -> ModelLimits:
+def _limits_of(description: Mapping[str, Any]) -> tuple[int, int]:
+    """Parse the maximum tokens of a model by its training and by its parameters; 0 if unknown."""
     info = description.get("model_info") or {}
     own = _NUM_CTX.search(description.get("parameters") or "")
-    return ModelLimits(
-        trained=min((int(value) for key, value in info.items() if key.endswith(".context_length")), default=0),
-        num_ctx=int(own.group(1)) if own else 0,
-    )
+    trained = min((int(value) for key, value in info.items() if key.endswith(".context_length")), default=0)
+    return trained, int(own.group(1)) if own else 0

@@ -31,8 +31,8 @@ class OllamaGenerator:
         max_tokens: Maximum length of an answer.
         timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: Ollama's options, passed on unchanged.
-        attempts: See `JsonClient`.
-        backoff: See `JsonClient`.
+        attempts: See `Patience`.
+        backoff: See `Patience`.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from threading import Thread
 from threading import enumerate as enumerate_threads
 from typing import Any
@@ -114,7 +115,7 @@ def test_first_request_is_sent_once_and_waits_and_later_ones_have_short_limits(
 def test_first_request_is_not_sent_again_after_a_timeout(make: Callable[..., Made]) -> None:
     server, model, path, call = make(**{})
     client = (getattr(model, "_api", None) and model._api.server) or model._client._server
-    client._load_timeout = 0.1
+    client._patience = replace(client._patience, load_timeout=0.1)
     server.fail_next("hang", times=9, path=path)
     with pytest.raises(ModelConnectionError):
         call(model)
