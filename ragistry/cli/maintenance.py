@@ -28,10 +28,8 @@ def verify(
     """Read every file of the store and report problems. Exit code 1 if there are any.
 
     Chunks that wait for their vectors after an interrupted ingest are counted; they are no problem. Sources with text
-    that could not be extracted are listed too. PDFs are read with both engines, for at most a minute,
-    and those that lack words are listed.
+    that could not be extracted are listed too.
     """
-    from ragistry.library.ingest.pdf_comparison import SECONDS, PdfComparison, compare_pdfs
     from ragistry.stores.embedding import waiting_line
     from ragistry.workspace import open_workspace
 
@@ -41,20 +39,15 @@ def verify(
             _print(problems or ["no problems found"])
         sources = [] if problems else opened.store.sources()
         waiting = sum(info.waiting for info in sources)
-        looked = compare_pdfs(sources, opened.reading) if sources else PdfComparison([], 0, 0)
-    incomplete = [(info, info.lost) for info in sources if info.lost] + looked.incomplete
+    incomplete = [info for info in sources if info.lost]
     if as_json:
         rows = [
-            {"collection": info.collection, "source_file": info.source_file, "lost": lost} for info, lost in incomplete
+            {"collection": info.collection, "source_file": info.source_file, "lost": info.lost} for info in incomplete
         ]
-        pdfs = {"compared": looked.compared, "not_compared": looked.left}
-        print_json({"problems": problems, "incomplete": rows, "pdfs": pdfs, "waiting": waiting})
+        print_json({"problems": problems, "incomplete": rows, "waiting": waiting})
     else:
-        for info, lost in incomplete:
-            error_line(f"{info.source_file!r} of collection {info.collection!r}: {lost}", label="incomplete")
-        if looked.left:
-            what = numbered(looked.left, "[older PDF was|older PDFs were]")
-            error_line(f"{what} not compared with the second engine within {SECONDS:g} s", label="note")
+        for info in incomplete:
+            error_line(f"{info.source_file!r} of collection {info.collection!r}: {info.lost}", label="incomplete")
     if waiting and not as_json:
         error_line(waiting_line(waiting), label="note")
     if problems:

@@ -73,8 +73,7 @@ class ReadDocument:
     Attributes:
         blocks: Blocks with text; a block without text only marks a page or sheet.
         info: ``Title``, ``Author``, ``Subject``, ``Keywords``, ``Created`` and ``Modified`` (ISO 8601), if known.
-        lost: Number of words of each kind of content that are in the file and not in the blocks, such as
-            ``{"charts": 12}``.
+        lost: Number of words of each kind of content that the reader leaves out, such as ``{"hidden elements": 12}``.
         warnings: What a reader of the text should know, one line each.
         unread: What of the file was not read, such as attachments, one line each.
     """
@@ -102,7 +101,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def words_of(text: str) -> Counter[str]:
-    """Count the words of a text, without case and punctuation, to compare what a file holds with what was read."""
+    """Count the words of a text, without case and punctuation."""
     return Counter(_WORD.findall(text.casefold()))
 
 

@@ -36,7 +36,6 @@ from ragistry.readers.docx_styles import Numbering, Styles, numbering_of
 from ragistry.readers.docx_symbols import PRIVATE_USE, SYMBOLS, symbol
 from ragistry.readers.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
 from ragistry.readers.formulas import M, office_formula
-from ragistry.readers.lost_words import WORD, lost_words, related_parts
 from ragistry.readers.office_package import picture_text
 from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.word_processing import (
@@ -126,8 +125,6 @@ class _Reader:
         self._list = ListLines()
         self._later: list[Block] = []
         self._styles = Styles(package.first("styles"))
-        self.left_out: list[str] = []
-        """Texts that Word does not show, and copies of a header."""
         self._numbers = Numbering(package.first("numbering"))
         self._notes = {kind: _by_id(package.first(kind + "s"), W + kind) for kind in ("footnote", "endnote")}
         self._comments = _by_id(package.first("comments"), W + "comment")
@@ -173,8 +170,6 @@ class _Reader:
             before, self.blocks = self.blocks, []
             self._story(name, root, kind)
             text = "\n".join(block.text for block in self.blocks)
-            if text in seen:
-                self.left_out.append(text)
             self.blocks = before + ([] if text in seen else self.blocks)
             seen.add(text)
 
@@ -294,8 +289,6 @@ class _Reader:
             if child.tag == _TR:
                 if child.find(f"{W}trPr/{W}del") is None:
                     yield child
-                else:
-                    self._leave_out(child)
             elif child.tag not in _OMITTED and isinstance(child.tag, str):
                 yield from self._rows(child)
 
@@ -361,7 +354,6 @@ class _Reader:
             self._fields, self._muted = [(None, 0, "")] * len(self._fields), 0
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
-            self.left_out.append(text)
             text = ""
         level, number, depth = None, None, None
         if properties is not None:
@@ -385,9 +377,7 @@ class _Reader:
             if tag == _R:
                 self._run(child, line)
             elif tag == _T:
-                if self._muted:
-                    self.left_out.append(child.text or "")
-                else:
+                if not self._muted:
                     self._text(child.text or "", line)
             elif (handle := _INLINE.get(tag)) is not None:
                 handle(self, child, line)
@@ -400,7 +390,6 @@ class _Reader:
     def _run(self, run: Element, line: _Line) -> None:
         properties = run.find(RPR)
         if self._is_hidden(properties):
-            self._leave_out(run)
             for mark in run.iter(_FIELD_MARK):
                 self._field_mark(mark, _Line())
             return
@@ -410,10 +399,6 @@ class _Reader:
         self._font = outer
         if len(line.parts) == before + 1:
             line.parts[before] = raised(line.parts[before], _position(properties))
-
-    def _leave_out(self, element: Element) -> None:
-        self.left_out += element.itertext("{*}t")
-        self.left_out += (picture_text(*map(one.get, ("title", "descr"))) for one in element.iter(WP + "docPr"))
 
     def _is_hidden(self, properties: Element | None) -> bool:
         """Return whether a run is hidden: by itself, otherwise by one of its two styles; both together show it."""
@@ -491,7 +476,6 @@ class _Reader:
     def _content_control(self, element: Element, line: _Line) -> None:
         box = element.find(f"{W}sdtPr/{W14}checkbox")
         if box is not None and not self._muted:
-            self._leave_out(element)
             if self._is_hidden(None):
                 return
             checked = box.find(W14 + "checked")
@@ -527,16 +511,12 @@ class _Reader:
     def _deleted(self, element: Element, line: _Line) -> None:
         for reference in element.iter(W + "footnoteReference", W + "endnoteReference"):
             kind = "footnote" if reference.tag == W + "footnoteReference" else "endnote"
-            name = reference.get(ID, "")
-            if name in self._notes[kind] and (kind, name) not in self._used:
-                self._leave_out(self._notes[kind][name])
-            self._used.add((kind, name))
+            self._used.add((kind, reference.get(ID, "")))
         for reference in element.iter(W + "commentReference"):
             self._comment(reference, line)
 
     def _maths(self, element: Element, line: _Line) -> None:
         if self._is_hidden(next(element.iter(RPR), None)):
-            self._leave_out(element)
             return
         edge = "\t" if element.tag == M + "oMathPara" else FORMULA_EDGE
         formulas = [element] if element.tag == M + "oMath" else element.findall(M + "oMath")
@@ -702,19 +682,10 @@ def _form_field(data: Element | None) -> list[str]:
 
 # --- What was not read ---
 
-_KINDS = {
-    **{name: name for name in ("footnotes", "endnotes", "comments")},
-    **{"header": "headers", "footer": "footers", "diagramData": "diagrams"},
-    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "charts"),
-}
-
 
 def _lost(package: WordPackage, reader: _Reader) -> dict[str, int]:
-    """Count the words in the parts that are missing in the blocks."""
-    parts = [("text", package.document), *related_parts(package, [package.document_name], _KINDS)]
-    lost = lost_words(parts, WORD, reader.blocks, reader.left_out)
-    if reader.unmapped:
-        lost["symbols"] = reader.unmapped
+    """Count the symbols without a letter, and the words of inserted files."""
+    lost = {"symbols": reader.unmapped} if reader.unmapped else {}
     for name in dict.fromkeys(reader.unread):
         data = package.data(name)
         text = "" if data.startswith(b"PK") else re.sub(r"<[^>]*>", " ", data.decode(errors="replace"))

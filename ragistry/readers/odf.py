@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.formulas import mathml_formula
-from ragistry.readers.lost_words import OPEN_DOCUMENT, lost_words
 from ragistry.readers.office_package import Package, picture_text, properties
 from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.word_processing import (
@@ -81,11 +80,10 @@ def read(data: bytes, suffix: str) -> ReadDocument:
     try:
         reader = _Reader(package, content)
         reader.read(body)
-        lost = lost_words(_parts(package, body), OPEN_DOCUMENT, reader.blocks, reader.left_out)
     except RecursionError as error:
         raise UnreadableFileError(f"has elements that are nested too deeply; {REPAIR}") from error
     info = properties(package.xml("meta.xml") if "meta.xml" in package.names else None)
-    return ReadDocument(reader.blocks, info, lost, package.warnings(reader.embedded))
+    return ReadDocument(reader.blocks, info, warnings=package.warnings(reader.embedded))
 
 
 class _Package(Package):
@@ -253,8 +251,6 @@ class _Reader:
         self._styles = _Styles([self._styles_root, content])
         self.positions = self._styles.positions
         self._hidden = False  # whether the style of the text around hides it
-        self.left_out: list[str] = []
-        """Texts that are not shown, and copies of a header."""
         self._forms = {
             key: control
             for control in content.iter()
@@ -296,8 +292,6 @@ class _Reader:
                 self._children(part)
                 self._flush()
                 text = "\n".join(block.text for block in self.blocks)
-                if text in seen:
-                    self.left_out.append(text)
                 self.blocks = before + ([] if text in seen else self.blocks)
                 seen.add(text)
         self._kind = ""
@@ -344,8 +338,6 @@ class _Reader:
         if text not in self._repeated:
             self._repeated.add(text)
             self._emit(text)
-        else:
-            self.left_out.append(text)
         self._flush()
         self._kind = outer
 
@@ -557,7 +549,6 @@ class _Reader:
             self._hidden = outer
         text = finish_text(line.parts)
         if self._page_field and self._kind in ("header", "footer") and is_page_number(text):
-            self.left_out.append(text)
             text = ""
         return text, line.after
 
@@ -576,15 +567,10 @@ class _Reader:
     def _is_hidden(self, element: Element) -> bool:
         shown = element.get(TEXT + "is-hidden")
         is_hidden = element.get(TEXT + "display") == "none" or shown == "true"
-        if is_hidden or (element.tag == TEXT + "hidden-text" and shown != "false"):
-            self.left_out += element.itertext()
-            return True
-        return False
+        return bool(is_hidden or (element.tag == TEXT + "hidden-text" and shown != "false"))
 
     def _text(self, text: str | None, line: _Line) -> None:
-        if text and self._hidden:
-            self.left_out.append(text)
-        elif text:
+        if text and not self._hidden:
             text = _SPACES.sub(" ", text)
             if text[0] == " " and line.parts and line.parts[-1].endswith(" "):
                 text = text[1:]
@@ -621,9 +607,7 @@ class _Reader:
 
     def _page_number(self, element: Element, line: _Line) -> None:
         self._page_field = True
-        if (element.text or "").startswith("<"):  # "<number>" on a master
-            self.left_out.append(element.text)
-        else:
+        if not (element.text or "").startswith("<"):  # "<number>" on a master
             self._inline(element, line)
 
     def _ruby(self, element: Element, line: _Line) -> None:
@@ -752,24 +736,3 @@ def _described(element: Element, space: str) -> str:
 def _has_text(item: Element) -> bool:
     """Return whether an item has a paragraph of its own; an item with only a list in it has no number."""
     return any(part.tag in (TEXT + "p", TEXT + "h", TABLE + "table") for part in item)
-
-
-# --- What is counted ---
-
-
-def _parts(package: _Package, body: Element) -> Iterator[tuple[str, Element]]:
-    """Yield what has text, with its kind; shapes of masters are shown once for many slides and are not counted."""
-    yield "text", body
-    for name in package.names:
-        root = package.xml(name) if re.fullmatch(r"object [^/]*/content\.xml", name) else None
-        if root is not None and root.tag == MATH:
-            yield "formulas", root
-        for chart in root.iter(CHART + "chart") if root is not None else ():
-            yield "charts", chart
-    styles = package.xml("styles.xml")
-    masters = None if styles is None else styles.find(OFFICE + "master-styles")
-    if masters is not None and body.find(OFFICE + "presentation") is None:
-        for kind in ("header", "footer"):
-            for part in masters.iter(*(STYLE + kind + end for end in ("", "-first", "-left"))):
-                if part.get(STYLE + "display") != "false":
-                    yield kind + "s", part

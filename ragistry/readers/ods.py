@@ -8,7 +8,6 @@ from lxml import etree
 
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.formulas import mathml_formula
-from ragistry.readers.lost_words import OPEN_DOCUMENT, lost_words
 from ragistry.readers.office_package import (
     Package,
     attribute,
@@ -86,7 +85,6 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
         document.blocks += sheet_blocks(sheet)
     document.blocks += prompts
     document.warnings += [*reader.warnings(), *package.warnings(reader.embedded)]
-    document.lost = lost_words([("cells", body)], OPEN_DOCUMENT, document.blocks, ())
     return document
 
 

@@ -20,8 +20,6 @@ NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
 """Maximum length of the text "Please wait…" in a form for Adobe Reader."""
 REPAIR = "repair it (qpdf in.pdf out.pdf)"
-EXAMPLES = 5
-"""Missing words that a report quotes."""
 FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
 """Words of a kind of content, and share of all words, from which missing ones are reported."""
 _LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
@@ -80,29 +78,6 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         answer["digest"],
         page_labels=tuple(answer["labels"]),
     )
-
-
-def compare_engines(path: str, engine: str, limits: ExtractLimits) -> tuple[str, str]:
-    """Compare the text of a PDF with the text that the other engine reads.
-
-    Returns:
-        The SHA-256 of the file's bytes, and a line about words that this engine does not read; empty if there are few.
-
-    Raises:
-        ExtractionError: An engine cannot read the file, or it is over a limit.
-    """
-    answer = read_in_worker(path, "compare", limits, REPAIR, first=engine)
-    missing, second = answer["missing"], answer["second"]
-    words = [word for _, found in missing for word in found]
-    if not _are_many(len(words), answer["words"]):
-        return answer["digest"], ""
-    pages = _numbers([page for page, _ in missing], "has|have")
-    examples = ", ".join(list(dict.fromkeys(words))[:EXAMPLES])
-    line = f"{pages} {numbered(len(words), 'word[|s]')} that {second} reads and {engine} does not ({examples}); "
-    remedy = (
-        "read the file again with" if answer["other"] < len(words) else "compare the file with what is found, or try"
-    )
-    return answer["digest"], f"{line}{remedy} `pdf_engine: {second}`"
 
 
 def _are_many(missing: int, words: int) -> bool:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ragistry.readers.blocks import UnreadableFileError, longest_text, words_of
+from ragistry.readers.blocks import UnreadableFileError, longest_text
 from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, inspect_pages, rejoin
 from ragistry.readers.pdf_forms import Field, lines_of, read_fields
 from ragistry.readers.pdf_glyphs import MISSING, restore
 from ragistry.readers.pdf_pages import clean, without_running_heads
-from ragistry.readers.pdf_signs import faults, is_better, only_in
+from ragistry.readers.pdf_signs import faults, is_better
 from ragistry.utils.wording import numbered
 
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
@@ -27,8 +27,6 @@ XFA_CHARACTERS = 2_000
 """In a file with more text than that, an XFA form has pages of its own besides."""
 SHARE_OF_TIME = 0.25
 """Of the time limit of a file, what a second reading of pages and the reading of form fields may each take."""
-MOST_COMPARED = 200
-"""Pages of a file that `compare` reads, evenly distributed."""
 _PAGE_BREAK = "\f"  # among the characters that `clean` removes
 
 
@@ -221,43 +219,3 @@ def _fields(data: bytes, widgets: dict[int, list[int]], seconds: float) -> defau
     except (_TooSlowError, MemoryError, Exception):  # noqa: BLE001 - pdfium's own view of the fields is the remedy
         return None
     return fields
-
-
-def compare(data: bytes, engine: str, seconds: float) -> dict[str, Any]:
-    """Count the words that the other engine reads on the pages of a PDF, and ``engine`` does not.
-
-    Letters are compared, not words, because engines find different gaps between them. A page does not count if this
-    engine reads as many letters: then the engines map its fonts differently, and either may be right. Nor does a page
-    with signs of bad reading by the other engine.
-
-    Args:
-        data: The PDF.
-        engine: The engine that reads it.
-        seconds: No further page is compared after them.
-
-    Returns:
-        ``second``: the other engine; ``words``: number of words on the compared pages; ``missing``: ``[page, words]``
-        of pages that lack some; ``other``: number of words that only ``engine`` reads.
-
-    Raises:
-        UnreadableFileError: An engine cannot open the file.
-    """
-    end = time.monotonic() + seconds
-    second = next(name for name in ENGINES if name != engine)
-    first_pdf, second_pdf = ENGINES[engine](data), ENGINES[second](data)
-    pages = max(first_pdf.pages, second_pdf.pages)
-    words, other, missing = 0, 0, []
-    for index in range(0, pages, -(-pages // MOST_COMPARED) or 1):
-        if time.monotonic() > end:
-            break
-        here, there = (
-            rejoin(clean(page.text)) if index < pdf.pages and (page := _page(pdf, index)) else ""
-            for pdf in (first_pdf, second_pdf)
-        )
-        if faults(here) and is_better(here, there):
-            here = there
-        words += words_of(here).total()
-        other += len(only_in(here, there))
-        if found := only_in(there, here):
-            missing.append([index + 1, found])
-    return {"second": second, "words": words, "missing": missing, "other": other}

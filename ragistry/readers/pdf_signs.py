@@ -22,9 +22,6 @@ _FEWEST_LETTERS, _LEAST_SHARE = 5, 0.05
 _KEPT = 0.98
 """Share of the letters of the first reading that the second must have to replace it."""
 _KEPT_RIGHT_TO_LEFT = 0.75  # where a wrong reading has letters of other scripts besides
-_SEPARATORS = re.compile(r"[\W_]+")
-_SHORTEST_WORD = 3
-"""Characters of a word that counts as missing; shorter ones are mostly symbols and numbers."""
 _REVERSED = re.compile(
     "\u0627[\u0622\u0623\u0625\u0627]\u0644"  # the ligature of lam and alef, in the wrong order
     "|(?<![^\\W_])[\u0629\u0649\u05da\u05dd\u05df\u05e3\u05e5](?=[^\\W_])"  # a letter that ends words begins one
@@ -108,20 +105,3 @@ def _letters(text: str) -> int:
     """Letters and digits of a page, where a ligature counts as its letters and a missing glyph as one."""
     plain = unicodedata.normalize("NFKC", text)
     return sum(character.isalnum() for character in plain)
-
-
-def only_in(text: str, other: str) -> list[str]:
-    """Return the words of one reading of a page whose letters are not in the other reading.
-
-    The list is empty if the other reading has as many letters, if this one has signs of bad reading, and for a page of
-    formulas, of which engines read the symbols in different ways.
-    """
-    if _letters(text) <= _letters(other) or faults(text) or _is_mathematics(text, text.split()):
-        return []
-    letters = _SEPARATORS.sub("", _comparable(other))
-    words = (_SEPARATORS.sub("", word) for word in _comparable(text).split())
-    return [word for word in words if len(word) >= _SHORTEST_WORD and word not in letters]
-
-
-def _comparable(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()

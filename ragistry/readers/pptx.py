@@ -17,7 +17,6 @@ from ragistry.readers.drawing import (
     paragraph_text,
     shape_text,
 )
-from ragistry.readers.lost_words import SLIDES, lost_words, related_parts
 from ragistry.readers.office_package import (
     Package,
     Relation,
@@ -38,10 +37,6 @@ LONGEST_TITLE = 120
 _DEEPEST = 50
 _ESCAPE = re.compile(r"^(\d*)\\(?!<)")  # of a mark at the start of a line, which is none in a heading
 _LEVELS = 9
-_KINDS = {
-    **{"notesSlide": "notes", "diagramData": "diagrams", "comments": "comments"},
-    **dict.fromkeys(("chart", "chartEx", "chartUserShapes"), "charts"),
-}
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001 - every reader has these parameters
@@ -62,7 +57,6 @@ class _Deck:
         self.relations = package.relations(self.name)
         self.authors = self._read_authors()
         self.repeated: set[str] = set()
-        self.left_out: list[str] = []
         self.styles: dict[str, etree._Element | None] = {}
         self.objects = 0
 
@@ -88,8 +82,6 @@ class _Deck:
                 document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
         document.warnings += self._warnings(slides, missing)
         document.warnings += self.package.warnings(self.objects)
-        parts = [*(("slides", self.package.xml(name)) for name in slides), *related_parts(self.package, slides, _KINDS)]
-        document.lost = lost_words(parts, SLIDES, document.blocks, self.left_out)
         return document
 
     def layout_chain(self, slide: str) -> list[str]:
@@ -184,11 +176,8 @@ class _Slide:
         """Yield a footer or a fixed date that no earlier slide has, but no slide numbers and no date of today."""
         paragraphs = shape.iter("{*}p")
         text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
-        if not text or _placeholder(shape) == "sldNum" or text in self.deck.repeated:
-            self.deck.left_out += shape.itertext("{*}t")
-        else:
+        if text and _placeholder(shape) != "sldNum" and text not in self.deck.repeated:
             self.deck.repeated.add(text)
-            self.deck.left_out += (one for field in shape.iter("{*}fld") for one in field.itertext("{*}t"))
             yield Block(plain_markdown(text), self._placed("header" if _placeholder(shape) == "hdr" else "footer"))
 
     def _master_blocks(self) -> Iterator[Block]:

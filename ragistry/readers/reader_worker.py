@@ -3,8 +3,8 @@
 ``python -m ragistry.readers.reader_worker`` answers each line of JSON on its standard input with one line on
 its standard output. A request is ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}``. For a PDF
 the answer is the result of `pdf_reader.read`, for the engine ``office`` that of `blocks.answer_of`, and for ``tex``
-``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``compare`` gives the result
-of `pdf_reader.compare` for the engine ``first``; ``draw`` writes the ``image`` of a ``page``, gray or with ``marks``.
+``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``draw`` writes the ``image``
+of a ``page``, gray or with ``marks``.
 Any answer may be ``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
 
 The process ends when its standard input ends, even in the middle of a file, and at the latest `GRACE` after the time
@@ -30,7 +30,7 @@ from ragistry.readers.extracted import read_at_most
 from ragistry.readers.pdf_engines import ENGINES
 from ragistry.readers.tex import read_tex
 
-OFFICE, TEX, DRAW, COMPARE = "office", "tex", "draw", "compare"
+OFFICE, TEX, DRAW = "office", "tex", "draw"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
 
@@ -95,8 +95,6 @@ def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
         return _within_limits(_bounded(_read_office(data, request), len(data)), request)
     if request["engine"] == TEX:
         return _within_limits(_read_tex(data), request)
-    if request["engine"] == COMPARE:
-        return pdf_reader.compare(data, request["first"], request["seconds"] / 2)
     return pdf_reader.read(data, request["engine"], request)
 
 

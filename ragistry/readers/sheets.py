@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from html import unescape
 from typing import NamedTuple
 
 from lxml import etree
 
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.drawing import body_text, chart_lines, chart_parts, diagram_markdown, shape_text
-from ragistry.readers.lost_words import SHEETS, lost_words, related_parts
 from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.readers.office_package import (
     Package,
@@ -190,7 +187,7 @@ def _reference(cell: Cell) -> str:
 
 @dataclass(slots=True)
 class _Counts:
-    """What the reader found, for the warnings and the second look."""
+    """What the reader found, for the warnings."""
 
     cells: int = 0
     formulas: int = 0
@@ -223,8 +220,6 @@ class _Workbook:
         self.counts = _Counts()
         self._links: dict[tuple[int, int], str] = {}  # addresses by row and column of a sheet
         self.headers: set[str] = set()
-        self.left_out: list[str] = []
-        self.parts: list[tuple[str, str]] = []  # sheets and their names, for the second look
 
     def read(self) -> ReadDocument:
         document = ReadDocument(info=self.package.info())
@@ -236,17 +231,9 @@ class _Workbook:
                 document.warnings.append(f"the sheet {name!r} is not in the file")
             else:
                 self._read_sheet(sheet, relation.target)
-                self.parts.append((relation.target, name))
             document.blocks += sheet_blocks(sheet)
         document.warnings += self._warnings()
         document.warnings += self.package.warnings(self.counts.embedded)
-        sheets = [part for part, _ in self.parts]
-        texts, values = _raw_cells(self.package, sheets)
-        parts = related_parts(self.package, sheets, _KINDS)
-        lost = lost_words(parts, SHEETS, document.blocks, self.left_out, texts)
-        if cells := max(lost.get("cells", 0), values - self.counts.cells + self.counts.formulas):
-            lost["cells"] = cells
-        document.lost = lost
         return document
 
     def _read_strings(self, part: str) -> list[str]:
@@ -410,7 +397,6 @@ class _Workbook:
                 author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
                 author = "" if author.startswith("tc={") else author
                 if not text.strip() or (cell in cells and text.startswith(_LEGACY_NOTICE)):
-                    self.left_out.append(text)
                     continue
                 if author:
                     text = text.strip().removeprefix(f"{author}:")
@@ -497,44 +483,3 @@ def _unescaped(text: str) -> str:
 def _child_text(element: etree._Element, name: str) -> str:
     found = element.find(f"{{*}}{name}")
     return "" if found is None else found.text or ""
-
-
-# What was not read
-
-_KINDS = {
-    **{"comments": "comments", "threadedComment": "comments", "drawing": "text boxes", "diagramData": "diagrams"},
-    **dict.fromkeys(("chart", "chartUserShapes"), "charts"),
-}
-_SHARED_CELL = re.compile(
-    rb'<(?:\w+:)?c\b[^<>]*\bt="s"[^<>]*>(?:<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</[^<>]*>))?<(?:\w+:)?v>(\d+)<'
-)
-_VALUE = re.compile(rb"<(?:\w+:)?v\b[^<>]*>\s*+[^<]")
-_ITEM = re.compile(rb"<(?:\w+:)?si\b[^<>/]*(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTALL)
-_READING = re.compile(rb"<(?:\w+:)?rPh\b.*?</(?:\w+:)?rPh>", re.DOTALL)
-_TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)</")
-_INLINE = re.compile(rb"<(?:\w+:)?is\b[^<>]*>(.*?)</(?:\w+:)?is>", re.DOTALL)
-
-
-def _raw_cells(package: Package, sheets: Sequence[str]) -> tuple[list[str], int]:
-    """Return the texts of cells, each shared one once, and the number of cells, without parsing millions of them."""
-    used: Counter[bytes] = Counter()
-    texts: list[str] = []
-    values = 0
-    for sheet in sheets:
-        data = package.data(sheet)
-        own = [_raw_text(one) for one in _INLINE.findall(data)] if b"is>" in data else []
-        values += len(_VALUE.findall(data)) + sum(bool(text.strip()) for text in own)
-        used.update(_SHARED_CELL.findall(data))
-        texts += own
-    part = next((name for name in package.names if name.endswith("/sharedstrings.xml")), "")
-    items = _ITEM.findall(package.data(part)) if used and part else []
-    for index, count in used.items():
-        text = _raw_text(items[int(index)]) if int(index) < len(items) else ""
-        texts.append(text)
-        values -= count * (not text.strip())
-    return texts, values
-
-
-def _raw_text(data: bytes) -> str:
-    text = b"".join(_TEXT.findall(_READING.sub(b"", data)))
-    return _unescaped(unescape(text.decode("utf-8", "replace")))

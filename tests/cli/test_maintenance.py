@@ -7,23 +7,16 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from ragistry.library.ingest import pdf_comparison
 from ragistry.testing.ollama_server import OllamaServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
 from tests.messages import check_message
-from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, one_page, page, raw_pdf, stream
 
 
 def test_sound_store_verifies(filled: Run) -> None:
     done = filled("verify")
     assert (done.code, done.out) == (0, "no problems found\n")
-    assert filled("verify", "--json").json == {
-        "problems": [],
-        "incomplete": [],
-        "pdfs": {"compared": 0, "not_compared": 0},
-        "waiting": 0,
-    }
+    assert filled("verify", "--json").json == {"problems": [], "incomplete": [], "waiting": 0}
     assert filled("repair").out == "nothing was broken\n"
 
 
@@ -42,28 +35,6 @@ def test_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monke
     check_message(done.err, "'tea.pdf'", "'notes'", "page 2")
     [row] = ragistry("verify", "--json").json["incomplete"]
     check_message(row["lost"], "page 2")
-
-
-def test_pdf_of_which_the_other_engine_reads_more_is_listed(
-    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # An inline image that is too short, after which pdfium reads no more of the page.
-    text = b"BT /F1 12 Tf 72 720 Td (%s) Tj ET BI /W 4 /H 4 /BPC 8 /CS /G ID 1234 EI BT /F1 12 Tf 72 650 Td (%s) Tj ET"
-    for name in ("tea.pdf", "changed.pdf", "gone.pdf", "same.pdf"):
-        after = b"" if name == "same.pdf" else b"Steep it for three minutes"
-        data = raw_pdf(CATALOG, ONE_PAGE, page(), stream(text % (name.encode(), after)), FONT)
-        (tmp_path / name).write_bytes(data)
-        assert ragistry("ingest", name, "--collection", "notes").code == 0
-    (tmp_path / "gone.pdf").unlink()
-    (tmp_path / "changed.pdf").write_bytes(one_page("Other words"))
-    done = ragistry("verify")
-    assert (done.code, done.out) == (0, "no problems found\n")
-    check_message(done.err, "'tea.pdf'", "'notes'", "steep", "`pdf_engine: pypdf`")
-    found = ragistry("verify", "--json").json
-    assert [row["source_file"] for row in found["incomplete"]] == ["tea.pdf"]
-    assert found["pdfs"] == {"compared": 2, "not_compared": 0}
-    monkeypatch.setattr(pdf_comparison, "SECONDS", 0)
-    check_message(ragistry("verify").err, "3 ")
 
 
 def test_damaged_index_is_found_and_rebuilt(filled: Run, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from docx import Document
 
-from ragistry.readers import docx
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError, answer_of, words_of
 from ragistry.readers.docx import read
 from tests.messages import check_message
@@ -466,7 +465,7 @@ def test_the_properties_are_known() -> None:
 # --- What can be lost, and bad input ---
 
 
-def test_the_second_look_sees_what_is_not_read() -> None:
+def test_inserted_and_damaged_parts_are_reported() -> None:
     frame = f'<w:altChunk r:id="chunk"/>{paragraph(run("Text"))}'
     links = f'<Relationship Id="chunk" Type="{SPACES["r"]}/aFChunk" Target="chunk.htm"/>'
     data = word_file(frame, {"chunk.htm": ("aFChunk", "<html><body>five words are in here</body></html>")}, links=links)
@@ -476,30 +475,6 @@ def test_the_second_look_sees_what_is_not_read() -> None:
     unread = part("footnotes", "<w:footnote w:id='3'><w:r><w:t>stray words</w:t></w:r><x>")
     document = read(word_file(paragraph(run("Text")), {"footnotes.xml": ("footnotes", unread)}), ".docx")
     assert "damaged parts" in document.warnings[0]
-
-
-NOT_READ = {
-    "footnotes": ("_emit_note", 40),
-    "endnotes": ("_emit_note", 40),
-    "comments": ("_emit_note", 40),
-    "headers": ("_read_margins", 40),
-    "footers": ("_read_margins", 40),
-    "charts": ("_chart", 41),
-    "diagrams": ("_diagram", 40),
-    "alternative texts": ("_drawing", 40),
-    "text boxes": ("_drawing", 40),
-    "formulas": ("_maths", 40),
-}
-
-
-@pytest.mark.parametrize("kind", NOT_READ)
-def test_the_second_look_counts_the_words_of_each_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    method, words = NOT_READ[kind]
-    for tag, handle in docx._INLINE.items():
-        if handle.__name__ == method:
-            monkeypatch.setitem(docx._INLINE, tag, lambda *_: None)
-    monkeypatch.setattr(docx._Reader, method, lambda *_: [])
-    assert read(KINDS[kind](), ".docx").lost == {kind: words}
 
 
 def test_what_nothing_refers_to_stands_at_the_end() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.readers import odf
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError, answer_of
 from ragistry.readers.odf import read
 from tests.messages import check_message
@@ -265,28 +264,6 @@ FORMS = {
 def test_the_parts_of_a_paragraph(inner: str) -> None:
     document = read(odf_file(p(inner), STYLES), ".odt")
     assert (text_of(document), document.lost) == (FORMS[inner], {})
-
-
-NOT_READ = {
-    "footnotes": ("_note", 40),
-    "endnotes": ("_note", 40),
-    "comments": ("_comment", 40),
-    "headers": ("_margins", 40),
-    "footers": ("_margins", 40),
-    "charts": ("_object", 80),
-    "formulas": ("_object", 40),
-    "alternative texts": ("_frame", 40),
-}
-
-
-@pytest.mark.parametrize("kind", NOT_READ)
-def test_the_second_look_counts_the_words_of_each_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    method, words = NOT_READ[kind]
-    for tag, handle in odf._INLINE.items():
-        if handle.__name__ == method:
-            monkeypatch.setitem(odf._INLINE, tag, lambda *_: None)
-    monkeypatch.setattr(odf._Reader, method, lambda *_: None)
-    assert read(KINDS[kind](), ".odt").lost == {kind: words}
 
 
 def test_comments_are_read_in_linear_steps() -> None:

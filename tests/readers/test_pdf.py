@@ -10,8 +10,6 @@ import pytest
 
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
-from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.pdf import compare_engines
 from tests import skips
 
 ENGINES = ["pypdfium2", "pypdf"]
@@ -57,11 +55,6 @@ def pdfs(data: Path) -> Path:
 
 def test_every_file_is_expected_to_be_read_or_refused(pdfs: Path) -> None:
     assert {path.name for path in pdfs.glob("*.pdf")} == {*READABLE, *ONLY_PYPDFIUM2, *REFUSED}
-
-
-@pytest.mark.parametrize("name", READABLE)
-def test_no_real_pdf_is_said_to_lack_words(pdfs: Path, name: str) -> None:
-    assert compare_engines(str(pdfs / name), "pypdfium2", ExtractLimits())[1] == ""
 
 
 @pytest.mark.parametrize(("engine", "name"), READABLE_BY)

@@ -12,8 +12,7 @@ from fpdf.fonts import CORE_FONTS_CHARWIDTHS
 
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
-from ragistry.readers.extracted import Extracted, ExtractLimits
-from ragistry.readers.pdf import compare_engines
+from ragistry.readers.extracted import Extracted
 from ragistry.readers.pdf_engines import Spot
 from ragistry.readers.pdf_forms import read_fields
 from ragistry.readers.pdf_glyphs import MISSING, restore
@@ -402,34 +401,3 @@ def test_body_text_is_no_running_head(pages: list[str]) -> None:
 def test_five_thousand_pages_with_one_header() -> None:
     pages = [f"The header\nbody {n * n}\nmore {n * 7}\nPage {n}" for n in range(5_000)]
     assert all("header" not in text for text in heads(pages)[1:])
-
-
-# An inline image that is too short, after which pdfium reads no more of the page.
-CUT_SHORT = (
-    b"BT /F1 12 Tf 72 720 Td (Visible words) Tj ET "
-    b"BI /W 4 /H 4 /BPC 8 /CS /G ID 1234 EI BT /F1 12 Tf 72 650 Td %s Tj ET"
-)
-ACTUAL_TEXT = b"/Span << /ActualText (words stand for glyphs) >> BDC BT /F1 12 Tf 72 720 Td (xx) Tj ET EMC"
-WITHOUT_MAP = b"BT /F1 12 Tf 72 720 Td (Visible words) Tj /F9 12 Tf 0 -20 Td (in a font without a name) Tj ET"
-
-
-@pytest.mark.parametrize(
-    ("data", "engine", "missing"),
-    [
-        (CUT_SHORT % b"(are lost behind an image)", "pypdfium2", "are, lost, behind, image"),
-        (CUT_SHORT % b"(Visible words)", "pypdfium2", ""),  # the same words again
-        (WITHOUT_MAP, "pypdf", ""),  # the page is read by the other engine
-        (ACTUAL_TEXT, "pypdf", "words, stand, for, glyphs"),
-        (WITHOUT_MAP, "pypdfium2", ""),  # the other engine reads it badly
-        (b"BT /F1 12 Tf 8 Tc 72 720 Td (spaced words that one engine splits) Tj ET", "pypdf", ""),
-        (b"BT /F1 12 Tf 8 Tc 72 720 Td (spaced words that one engine splits) Tj ET", "pypdfium2", ""),
-    ],
-)
-def test_words_that_only_the_other_engine_reads_are_reported(
-    tmp_path: Path, data: bytes, engine: str, missing: str
-) -> None:
-    path = tmp_path / "a.pdf"
-    path.write_bytes(raw_pdf(CATALOG, ONE_PAGE, page(), stream(data), FONT))
-    _, line = compare_engines(str(path), engine, ExtractLimits())
-    assert bool(line) == bool(missing)
-    assert missing in line

@@ -430,15 +430,6 @@ def test_metadata_and_printed_numbers() -> None:
     assert [(block.place.page, block.place.label) for block in document.blocks] == [(1, "5")]
 
 
-def test_the_second_look_counts_what_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    deck = deck_of(["One"])
-    chart_of(deck.slides[0], "rare words", "category")
-    note(deck.slides[0], "spoken words")
-    monkeypatch.setattr("ragistry.readers.pptx.chart_markdown", lambda _: "")
-    monkeypatch.setattr("ragistry.readers.pptx._Slide._notes", lambda _: [])
-    assert read(saved(deck), ".pptx").lost == {"charts": 8, "notes": 2}
-
-
 def test_damaged_decks_are_read_as_far_as_possible() -> None:
     data = saved(deck_of(["One", "Two", "Three"]))
     document = read(changed(data, lambda name, text: None if name.endswith("slides/slide2.xml") else text), ".pptx")

@@ -274,15 +274,6 @@ def planted(kind: str) -> bytes:
     return data
 
 
-def test_the_second_look_counts_what_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragistry.readers.sheets.drawing_blocks", lambda *_: ())
-    lost = read(planted("text boxes"), ".xlsx").lost
-    assert lost["text boxes"] == 40
-    assert lost["charts"] == 40
-    monkeypatch.setattr("ragistry.readers.sheets._string", lambda _: "")
-    assert read(planted("inline strings"), ".xlsx").lost["cells"] >= 40
-
-
 def ods(content: str, **more: str) -> bytes:
     names = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{of}:1.0"'
