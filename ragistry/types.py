@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 Role = Literal["document", "query"]
 ScoreKind = Literal[
-    "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "mmr", "rank", "grade", "cross_encoder", "maxsim",
+    "cosine", "l2", "ip", "bm25", "rrf", "min_max", "dbsf", "rank", "grade", "cross_encoder", "maxsim",
     "probability", "pagerank", "dot", "other",
 ]  # fmt: skip
 AnswerStatus = Literal["complete", "not_found", "cut", "filtered", "refused", "empty"]

@@ -27,6 +27,8 @@ techniques:
   adaptive: {use: adaptive, bases: [bm25, hybrid]}
   step_back: {use: step_back, base: auto}
   self_rag: {use: self_rag, base: auto, n: 10}
+  mmr: {use: mmr, base: naive}                                   # without repetitions
+  sentence_window: {use: sentence_window, base: auto, window: 1}
 """
 """The techniques.yaml that `ragistry init` of 0.1 wrote, without the techniques that are as they were."""
 

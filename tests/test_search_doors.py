@@ -72,7 +72,7 @@ def test_tool_describes_the_options_for_models(strict: bool) -> None:
     ("address", "expected"),
     [
         ({}, SearchQuery("", "bm25", top_k=20)),
-        ({"q": "tea", "technique": "mmr", "k": "7", "ask": "1"}, SearchQuery("tea", "mmr", top_k=7, ask=True)),
+        ({"q": "tea", "technique": "rerank", "k": "7", "ask": "1"}, SearchQuery("tea", "rerank", top_k=7, ask=True)),
         ({"k": "0"}, SearchQuery("", "bm25", top_k=0)),
         ({"q": "how long?", "follows": "tea"}, SearchQuery("how long?", "bm25", top_k=20, previous="tea")),
         ({"k": "٣", "filter": "\n"}, SearchQuery("", "bm25", top_k=0)),

@@ -134,15 +134,14 @@ OVER_ROUTED = """default: {default}
 techniques:
   naive: {{use: naive}}
   routed: {{use: collection_routed, base: naive, router: all}}
-  diverse: {{use: mmr, base: routed}}
-  wide: {{use: sentence_window, base: routed}}
+  diverse: {{use: distinct, base: routed}}
   parents: {{use: parent_document, base: routed}}
   fused: {{use: hybrid, bases: [naive, routed]}}
   steps: {{use: pipeline, steps: {{only: {{technique: routed}}}}}}
 """
 
 
-@pytest.mark.parametrize("default", ["naive", "routed", "diverse", "wide", "parents", "fused", "steps"])
+@pytest.mark.parametrize("default", ["naive", "routed", "diverse", "parents", "fused", "steps"])
 def test_a_technique_that_stands_on_a_routed_one_searches_everywhere(workspace: Workspace, default: str) -> None:
     (workspace.root / "config" / "techniques.yaml").write_text(OVER_ROUTED.format(default=default), encoding="utf-8")
     workspace.library.collections.begin_rename("tea", "leaves")

@@ -8,6 +8,8 @@ REMOVED = {
     "technique adaptive": "hybrid",
     "technique self_rag": "corrective",
     "technique step_back": "multi_query",
+    "technique mmr": "hybrid",
+    "technique sentence_window": "parent_document",
     "command skill": "`ragistry mcp skill`",
     "command mcp skill --install": "`ragistry mcp skill FOLDER`",
     "command models": "`ragistry config models`",

@@ -20,10 +20,10 @@ def test_every_technique_that_is_compared_has_a_sentence_on_when_to_use_it() -> 
 
 
 def test_a_row_has_the_difference_to_each_baseline_and_whether_it_is_significant(tmp_path: Path) -> None:
-    ranks = {"naive": lambda _: 2, "bm25": lambda number: 1 + number % 2, "hybrid": lambda _: 2, "mmr": first}
+    ranks = {"naive": lambda _: 2, "bm25": lambda number: 1 + number % 2, "hybrid": lambda _: 2, "rerank": first}
     given = {name: Answers(rank) for name, rank in ranks.items()}
     text = evidence({"set": compare(given, numbered(40), ["nDCG@10"], workspace=tmp_path)}, list(given), {})
-    row = next(line for line in text.splitlines() if line.startswith("| `mmr` | 1.000 ["))
+    row = next(line for line in text.splitlines() if line.startswith("| `rerank` | 1.000 ["))
     assert "**+0.369, p < 0.001** | **+0.185, p < 0.001** |" in row
     assert "] | same rankings as `naive` |" in next(
         line for line in text.splitlines() if line.startswith("| `hybrid` | 0.631 [")

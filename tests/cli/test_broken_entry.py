@@ -11,9 +11,9 @@ default: naive
 techniques:
   naive: {use: naive}
   wrong: {use: bm25, top_kk: 3}
-  over: {use: mmr, base: wrong}
-  a: {use: mmr, base: b}
-  b: {use: mmr, base: a}
+  over: {use: distinct, base: wrong}
+  a: {use: distinct, base: b}
+  b: {use: distinct, base: a}
 """
 PLACE = "techniques.yaml:4: techniques.wrong.top_kk"
 

@@ -41,7 +41,7 @@ def test_default_technique_on_a_server_is_one_that_runs_there(served: Run, ragis
 def test_techniques_over_the_default_run_there_and_a_query_is_routed(served: Run, corpus: Corpus) -> None:
     corpus({"soil.txt": "Compost makes soil loose."}, folder=".")
     assert served("ingest", "soil.txt", "--collection", "garden", "--create", "Gardens").code == 0
-    for technique in ("parent_document", "sentence_window", "routed"):
+    for technique in ("parent_document", "routed"):
         found = served("search", "compost for soil", "--technique", technique, "--json")
         assert found.json["documents"][0]["metadata"]["source_file"] == "soil.txt"
     assert served("route", "compost for soil", "--json").json["chosen"] == ["garden"]

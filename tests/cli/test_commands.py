@@ -49,19 +49,19 @@ def test_search_prints_title_place_and_the_lines_that_answer(filled: Run) -> Non
     assert done.code == 0
     assert done.out.startswith("1. Tea\n   notes · tea.md · Green · line 5\n")
     assert "Steep in water of eighty degrees." in done.out
-    for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("mmr", "mmr"), ("parent_document", "dbsf")):
+    for technique, kind in (("naive", "cosine"), ("bm25", "bm25"), ("graph", "pagerank"), ("parent_document", "dbsf")):
         first, *_ = filled("search", "green tea", "-k", 1, "-t", technique, "--scores").out.splitlines()
         assert re.fullmatch(rf"1\. Tea  {kind} \d+\.\d\d\d", first)
     assert "[bold]and[/bold]" in filled("search", "rain", "-k", 1).out, "markup of documents is text"
 
 
 def test_search_as_json_and_with_a_condition(filled: Run) -> None:
-    answer = filled("search", "green tea", "--json", "--technique", "mmr", "--top-k", 2).json
+    answer = filled("search", "green tea", "--json", "--technique", "graph", "--top-k", 2).json
     assert answer.keys() == {"query", "documents", "total_results", "search_time_ms", "trace"}
     assert answer["documents"][0].keys() == {"id", "content", "metadata", "score", "scores", "place"}
-    assert [score["kind"] for score in answer["documents"][0]["scores"]] == ["cosine", "mmr"]
+    assert [score["kind"] for score in answer["documents"][0]["scores"]] == ["cosine", "bm25", "dbsf", "pagerank"]
     assert answer["total_results"] == len(answer["documents"]) == 2
-    assert [stage["name"] for stage in answer["trace"]][:2] == ["mmr", "naive"]
+    assert [stage["name"] for stage in answer["trace"]][:2] == ["graph", "hybrid"]
     documents = filled("search", "water", "--json", "--where", '{"source_file": "rain.txt"}').json["documents"]
     assert [document["metadata"]["source_file"] for document in documents] == ["rain.txt"]
 
@@ -106,20 +106,20 @@ def test_similar_files_are_one_result_that_opens(ragistry: Run, corpus: Corpus) 
 def test_techniques_lists_what_is_configured_and_what_is_available(ragistry: Run) -> None:
     listed = ragistry("techniques")
     assert "hybrid (default)" in listed.out
-    assert "mmr over naive" in listed.out
+    assert "graph over hybrid" in listed.out
     rows = ragistry("techniques", "--json").json["techniques"]
     assert [row["name"] for row in rows if row["default"]] == ["hybrid"]
     cannot = [row["name"] for row in rows if row["unusable"]]
     assert {"hyde", "corrective"} <= set(cannot)
-    assert {"mmr", "rerank", "hybrid"}.isdisjoint(cannot)
+    assert {"graph", "rerank", "hybrid"}.isdisjoint(cannot)
     assert listed.out.count("Cannot run") == len(cannot)
     check_message(listed.err, *cannot)
     available = ragistry("techniques", "--available", "--json").json["techniques"]
     described = {row["name"]: row["description"] for row in available}
-    assert {"naive", "mmr", "pipeline"} <= described.keys()
+    assert {"naive", "graph", "pipeline"} <= described.keys()
     wrong = [name for name, text in described.items() if not text or re.search(r"[`\n]|:$", text)]
     assert wrong == [], "a description is the first sentence as plain text"
-    assert described["sentence_window"].endswith("joins each hit of the base with window chunks before and after it.")
+    assert described["parent_document"].endswith("the largest part of its source that is not too long.")
     assert described["pipeline"].endswith("the action that a step returns selects the next step")
 
 

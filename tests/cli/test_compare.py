@@ -162,4 +162,4 @@ def test_library_is_compared_by_its_own_queries_with_all_techniques(ragistry: Ru
     done = ragistry("compare", "--queries", "queries.jsonl", "-m", "RR@10", "--json", "-")
     assert done.code == 0, done.err
     assert done.json["techniques"]["bm25"]["measures"]["RR@10"]["mean"] == 1
-    assert set(done.json["techniques"]) >= {"naive", "bm25", "hybrid", "mmr", "parent_document"}
+    assert set(done.json["techniques"]) >= {"naive", "bm25", "hybrid", "graph", "parent_document"}

@@ -32,7 +32,7 @@ techniques:
   steps: {use: pipeline, steps: {only: {technique: bm25}}}
   routed: {use: collection_routed, base: hybrid}
   broken: {use: 'tests.evaluation.test_compare:Broken'}
-  above: {use: mmr, base: broken}
+  above: {use: distinct, base: broken}
 """
 
 

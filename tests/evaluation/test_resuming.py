@@ -26,7 +26,7 @@ TECHNIQUES = """
 techniques:
   bm25: {use: bm25}
   mine: {use: 'MODULE:Mine', base: bm25}
-  above: {use: mmr, base: mine}
+  above: {use: distinct, base: mine}
   step: {use: pipeline, steps: {only: {technique: mine}}}
 """
 

@@ -167,7 +167,7 @@ ASKING: dict[str, dict[str, Any]] = {
 ASKING["hyde"] = {"use": "hyde", "generator": MODEL}
 ASKING["rerank"] = {"use": "rerank", "base": "hybrid", "reranker": MODEL}
 ASKING["own"] = {"use": Grader, "base": "naive", "generator": MODEL}
-ASKING["mmr"] = {"use": "mmr", "base": ASKING["rerank"]}
+ASKING["wide"] = {"use": "parent_document", "base": ASKING["rerank"]}
 ASKING["pipeline"] = {"use": "pipeline", "steps": {"only": {"technique": ASKING["llm_rerank"]}}}
 
 

@@ -64,9 +64,7 @@ def test_symbols_are_phrases_and_punctuation_is_none(workspace: Workspace | Remo
     check_message("; ".join(beside.degraded), '"->"')
 
 
-@pytest.mark.parametrize(
-    "technique", ["naive", "bm25", "hybrid", "rerank", "mmr", "parent_document", "graph", "routed"]
-)
+@pytest.mark.parametrize("technique", ["naive", "bm25", "hybrid", "rerank", "parent_document", "graph", "routed"])
 def test_phrases_are_searched_by_every_technique(filled: Workspace, technique: str) -> None:
     assert sorted(names(filled, ONLY, technique)) == ["a.txt", "c.txt"]
     assert set(names(filled, f"gardens {ONLY}", technique, top_k=2)) == {"a.txt", "c.txt"}

@@ -387,7 +387,6 @@ def test_lost_vectors_are_counted_and_computed_by_the_next_ingest(
         found = opened.search("pump", "naive", top_k=9)
         assert found.degraded == (waiting_line(3),)
         assert (len(found.documents), waiting(opened), opened.store.verify()) == (6, 3, [])
-        assert len(opened.search("pump", "mmr", top_k=9).documents) == 6
         opened.library.ingest_text("another text", "another.txt", "notes")
         assert waiting(opened) == 0
         for name, text in texts.items():

@@ -95,8 +95,8 @@ def test_mistakes_are_reported_with_file_and_line(tmp_path, text, places):
 
 
 def test_references_names_each_technique_once_and_skips_what_it_cannot_read():
-    steps = {"a": naive(), "b": {"technique": "mmr"}, "c": naive(), "d": {"node": "m:N"}, "e": None}
-    assert PipelineTechnique.references({"steps": steps | {"f": {"technique": 3}}}) == ["naive", "mmr"]
+    steps = {"a": naive(), "b": {"technique": "bm25"}, "c": naive(), "d": {"node": "m:N"}, "e": None}
+    assert PipelineTechnique.references({"steps": steps | {"f": {"technique": 3}}}) == ["naive", "bm25"]
     assert PipelineTechnique.references({"steps": ["naive"]}) == PipelineTechnique.references({}) == []
 
 

@@ -184,7 +184,7 @@ def test_condition_stays_within_the_collections_of_the_token(guarded: TestClient
         found = [document for one in many.json()["results"] for document in one["documents"]]
         assert {one["metadata"]["collection"] for one in found} <= {"tea"}
         assert "cold front brings rain and" not in many.text
-    for where, technique in product(CONDITIONS, ["naive", "bm25", "hybrid", "routed", "mmr"]):
+    for where, technique in product(CONDITIONS, ["naive", "bm25", "hybrid", "routed", "parent_document"]):
         asked = {"query": "a cold front brings rain", "technique": technique, "where": where, "top_k": 10}
         answer = guarded.post("/v1/search", json=asked, headers=headers)
         assert answer.status_code == 200, answer.text

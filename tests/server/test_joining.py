@@ -109,7 +109,7 @@ def test_cached_queries_of_a_batch_are_not_embedded_again(workspace: Workspace) 
 def test_only_techniques_that_ask_no_other_model_are_joined(workspace: Workspace) -> None:
     with serving(workspace) as client:
         joiner: SearchJoiner = client.app.state.served.joiner  # type: ignore[attr-defined]
-        for technique in (None, "bm25", "mmr", "missing"):
+        for technique in (None, "bm25", "rerank", "missing"):
             first, second = (_answer(client, technique) for _ in range(2))
             assert first == second
         assert joiner.quick == {None, "bm25"}

@@ -123,7 +123,7 @@ def test_step_may_be_a_node_by_its_class(workspace):
         ({"use": "hybrid", "bases": ["bm25", "naiv"]}, "'naive'"),
         ({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 0}]}, "built.bases[1].top_k"),
         ({"use": "hybrid"}, "bases"),
-        ({"use": "mmr", "base": "bm25", "generator": "writer"}, "generator"),
+        ({"use": "distinct", "base": "bm25", "generator": "writer"}, "generator"),
     ],
 )
 def test_mistakes_in_an_entry_are_those_of_the_file(workspace, entry, named):
@@ -262,9 +262,8 @@ def test_collection_that_does_not_exist_is_reported(workspace):
     [
         {"use": "naive"},
         {"use": "hybrid", "bases": ["naive", "bm25"]},
-        {"use": "mmr", "base": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"}},
+        {"use": "rerank", "base": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"}},
         {"use": "parent_document", "base": "naive"},
-        {"use": "sentence_window", "base": "naive"},
         {"use": "distinct", "base": "hybrid"},
     ],
 )
@@ -279,14 +278,14 @@ def test_min_score_is_that_of_the_stage_it_names(entry, workspace):
         assert set(found(workspace.build({**entry, "min_score": {"naive": least}}), query, top_k=3)) == reached
     best = {**entry, "min_score": {"naive": max(score.values())}}
     assert found(workspace.build(best), query, top_k=1) == ["backup.txt"]
-    assert found(workspace.build({"use": "mmr", "base": best}), query, top_k=3) == ["backup.txt"], "as a base, too"
+    assert found(workspace.build({"use": "distinct", "base": best}), query, top_k=3) == ["backup.txt"], "as a base, too"
 
 
 def test_min_score_of_a_stage_that_a_technique_has_not_is_an_error(workspace):
     for entry, name in (
         ({"use": "hybrid", "bases": ["naive", "bm25"]}, "niave"),
         ({"use": "bm25"}, "naive"),
-        ({"use": "mmr", "base": "naive"}, "mmr"),
+        ({"use": "parent_document", "base": "naive"}, "widen"),
     ):
         with refused(ConfigError, name):
             workspace.build({**entry, "min_score": {name: 0.3}})

@@ -24,7 +24,6 @@ MORE = """
   by_score: {use: hybrid, bases: [naive, bm25], fusion: min_max, weights: [2, 1]}
   parents: {use: parent_document, base: naive, max_characters: 600}
   small: {use: hybrid, bases: [naive, bm25], fetch: 3}
-  few: {use: mmr, base: naive, fetch: 3}
   rest: {use: rerank, base: small, fetch: 3}
   walk: {use: graph, base: small, fetch: 3}
   newest: {use: distinct, base: small, fetch: 2}
@@ -33,7 +32,7 @@ MORE = """
     use: pipeline
     steps:
       first: {technique: naive, on: {found: END, empty: wide}}
-      wide: {technique: mmr, top_k: 20}
+      wide: {technique: parents, top_k: 20}
 """
 TECHNIQUES = (DEFAULTS / "techniques.yaml").read_text(encoding="utf-8") + MORE
 
@@ -115,7 +114,6 @@ def test_every_built_in_technique_is_among_the_entries(workspace):
     [
         ("by_score", ["by_score", "naive", "embed", "search", "bm25", "search", "fuse"]),
         ("parents", ["parents", "naive", "embed", "search", "widen"]),
-        ("mmr", ["mmr", "naive", "embed", "search", "diversify"]),
     ],
 )
 def test_trace_shows_bases_before_what_is_made_of_them(workspace, searched_with, stages):

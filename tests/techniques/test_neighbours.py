@@ -13,7 +13,6 @@ from ragistry.errors import InvalidFilterError
 from ragistry.readers.extract import extract
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.parent_document import ParentDocumentTechnique
-from ragistry.techniques.sentence_window import SentenceWindowTechnique
 from ragistry.types import Document, EmbeddedChunk
 from ragistry.utils.ids import chunk_id
 from tests.techniques.doubles import Ready
@@ -148,54 +147,8 @@ def test_base_is_asked_for_more_and_the_store_for_what_is_needed(guide_store):
     assert [asked["top_k"] for asked in base.asked] == [9, 1000, 15]
 
 
-# Sentence windows
-
-
-def windows(store: LocalStore, *indexes: int, top_k: int = 10, **config: int) -> list[Document]:
-    base = Finds(store, "guide.md", *indexes)
-    return SentenceWindowTechnique(config, base=base, store=store).retrieve("q", top_k=top_k)
-
-
-def test_hit_with_one_chunk_on_each_side(guide_store):
-    [document] = windows(guide_store, 5)
-    assert parts([document]) == [[4, 5, 6]]
-    assert words(document.content) == words(GUIDE[document.metadata["start"] : document.metadata["end"]])
-    assert "It asks for a password." in document.content
-
-
-@pytest.mark.parametrize(
-    ("hits", "config", "expected"),
-    [
-        ((5,), {"window": 0}, [[5]]),
-        ((5,), {"window": 3}, [[2, 3, 4, 5, 6, 7, 8]]),
-        ((0,), {}, [[0, 1]]),
-        ((12,), {"window": 2}, [[10, 11, 12]]),
-        ((5, 6, 10, 4), {}, [[4, 5, 6], [9, 10, 11]]),
-        ((5, 7, 3), {}, [[4, 5, 6], [7, 8], [2, 3]]),
-    ],
-)
-def test_windows_end_with_the_source_and_share_no_chunk(guide_store, hits, config, expected):
-    assert parts(windows(guide_store, *hits, **config)) == expected
-
-
 def test_overlapping_chunks_are_joined_without_repetition(store, tmp_path):
     ingest(store, guide(tmp_path), 90, 30)
-    [document] = windows(store, 7, window=2)
+    [document] = parents(store, 7, reach=2)
     assert parts([document]) == [[5, 6, 7, 8, 9]]
     assert words(document.content) == words(GUIDE[GUIDE.index("## Use") :])
-
-
-def test_condition_holds_for_the_window_too(guide_store):
-    technique = SentenceWindowTechnique({}, base=Finds(guide_store, "guide.md", 6), store=guide_store)
-    assert parts(technique.retrieve("q", where={"section": "Windows"})) == [[6, 7]]
-
-
-def test_base_is_asked_for_more_hits_than_are_returned(guide_store):
-    base = Finds(guide_store, "guide.md", 5, 4, 6, 9)
-    technique = SentenceWindowTechnique({"top_k": 2}, base=base, store=guide_store)
-    assert [(one.score, one.metadata["chunk_indexes"]) for one in technique.retrieve("q")] == [
-        (1.0, [4, 5, 6]),
-        (0.97, [8, 9, 10]),
-    ]
-    assert base.asked[0]["top_k"] == 6
-    assert parts(technique.retrieve("q", top_k=1)) == [[4, 5, 6]]

@@ -182,7 +182,7 @@ def test_missing_generator_names_the_remedy(tmp_path, resources, name, remedy):
 
 def test_file_without_techniques_has_the_packaged_ones(tmp_path):
     packaged = TechniqueRegistry.load(DEFAULTS / "techniques.yaml")
-    for text, default in [("", "hybrid"), ("# nothing\n", "hybrid"), ("default: mmr\ntechniques:\n", "mmr")]:
+    for text, default in [("", "hybrid"), ("# nothing\n", "hybrid"), ("default: graph\ntechniques:\n", "graph")]:
         registry = load(tmp_path, text)
         assert (registry.names(), registry.default) == (packaged.names(), default)
 
@@ -199,10 +199,10 @@ def test_packaged_entries_are_imported_on_first_use_and_are_correct(tmp_path):
 
 
 def test_packaged_entry_without_its_base_is_refused(tmp_path):
-    with refused(InvalidConfigError, "techniques.yaml:2: techniques.mmr.base:", "'naive'"):
-        load(tmp_path, "techniques:\n  mmr: {use: mmr, base: naive}\n")
-    with refused(InvalidConfigError, "techniques.yaml:2: techniques.mmr.base:", "'naive'"):
-        load(tmp_path, "techniques:\n  mmr: {use: mmr, base: naive, top_k: 3}\n")
+    with refused(InvalidConfigError, "techniques.yaml:2: techniques.graph.base:", "'auto'"):
+        load(tmp_path, "techniques:\n  graph: {use: graph, base: auto}\n")
+    with refused(InvalidConfigError, "techniques.yaml:2: techniques.graph.base:", "'auto'"):
+        load(tmp_path, "techniques:\n  graph: {use: graph, base: auto, top_k: 3}\n")
 
 
 def test_all_problems_are_reported_at_once_with_their_lines(tmp_path):
@@ -216,9 +216,9 @@ techniques:
   f: {use: "HERE:NoWhere"}
   g: {use: "HERE:NoRetrieve"}
   h: {use: "HERE:NeedsTheMoon"}
-  i: {use: mmr}
-  j: {use: mmr, base: b, bases: [b]}
-  k: {use: mmr, base: atuo}
+  i: {use: distinct}
+  j: {use: distinct, base: b, bases: [b]}
+  k: {use: distinct, base: atuo}
   l: 5
   m: {use: 5, base: [x]}
   n: {use: "HERE:Fixed"}
@@ -240,9 +240,8 @@ MISTAKES: list[tuple[str, list[str]]] = [
     (N + "{use: naive, min_score: true}", ["yaml:3: techniques.t.min_score: "]),
     (N + "{use: bm25, top_k: true}", ["yaml:3: techniques.t.top_k: "]),
     (N + "{use: hybrid, bases: [n, n], weights: [true]}", ["yaml:3: techniques.t.weights.0: "]),
-    (N + "{use: mmr, base: n, lambda: false}", ["yaml:3: techniques.t.lambda: "]),
+    (N + "{use: distinct, base: n, similarity: false}", ["yaml:3: techniques.t.similarity: "]),
     (N + "{use: parent_document, base: n, reach: true}", ["yaml:3: techniques.t.reach: "]),
-    (N + "{use: sentence_window, base: n, window: true}", ["yaml:3: techniques.t.window: "]),
     (N + "{use: collection_routed, base: n, margin: true}", ["yaml:3: techniques.t.margin: "]),
     (N + "{use: pipeline, max_seconds: true, steps: {a: {technique: n}}}", ["yaml:3: techniques.t.max_seconds: "]),
     (N + "{use: pipeline, steps: {a: {technique: n, top_k: true}}}", ["yaml:3: techniques.t.steps.a.top_k: "]),
@@ -276,7 +275,7 @@ MISTAKES: list[tuple[str, list[str]]] = [
     ),
     # a lowest score needs the stage that it means
     (N + "{use: hybrid, bases: [n, n], min_score: 0.3}", ["yaml:3: techniques.t.min_score: ", "0.3", "{naive: 0.35}"]),
-    (N + "{use: mmr, base: n, min_score: {}}", ["yaml:3: techniques.t.min_score: ", "{}"]),
+    (N + "{use: distinct, base: n, min_score: {}}", ["yaml:3: techniques.t.min_score: ", "{}"]),
     (N + "{use: bm25, min_score: {bm25: true}}", ["yaml:3: techniques.t.min_score: ", "True"]),
     (N + "{use: graph, base: n, min_score: {naive: .nan}}", ["yaml:3: techniques.t.min_score: ", "nan"]),
 ]
@@ -322,7 +321,6 @@ BAD: dict[str, list[dict[str, Any]]] = {
         {"fusion": "max"}, {"k": -1}, {"fetch": 0}, {"rrf_k": 60},
     ],
     "parent_document": [{"max_characters": 0}],
-    "sentence_window": [{"window": -1}],
     "llm_rerank": [{"step": 20}],
     "rerank": [{"weight": 0}, {"weight": 1.1}, {"fetch": 0}, {"wieght": 0.5}],
     "learned_sparse": [{"encoder": 3}],
