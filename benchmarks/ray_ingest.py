@@ -19,9 +19,7 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from ragistry import open_workspace
-from ragistry.engines.local import LocalEngine
 from ragistry.engines.ray import RayEngine
-from ragistry.errors import RagistryError
 from ragistry.library.ingest.report import IngestReport
 from ragistry.protocols import Embedder, Engine
 
@@ -29,8 +27,7 @@ DATA = Path(os.environ.get("RAGISTRY_DATA", Path(__file__).resolve().parents[2] 
 FOLDER = "docs-etcd"
 TASKS = 2_000
 STAGES = {
-    "read_listed": "workers",
-    "_vectors": "workers",
+    "prepare": "workers",
     "known_vectors": "the driver",
     "replace_source": "the driver",
     "flush": "the driver, once",
@@ -39,14 +36,14 @@ STAGES = {
 
 
 class Stages:
-    """An engine in this process, and CPU and clock seconds of each kind of work."""
+    """`map` in this process, and CPU and clock seconds of each kind of work."""
 
     def __init__(self) -> None:
         self.cpu: Counter[str] = Counter()
         self.clock: Counter[str] = Counter()
 
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any | RagistryError]:
-        return LocalEngine().map(self.measured(work, getattr(work, "func", work).__name__), items)
+    def map(self, work: Callable[[list[Any]], list[Any]], groups: Iterable[list[Any]]) -> Iterator[list[Any]]:
+        return map(self.measured(work, getattr(work, "func", work).__name__), groups)
 
     def measured(self, work: Callable[..., Any], name: str) -> Callable[..., Any]:
         """The same work, which counts as ``name``."""
@@ -81,9 +78,9 @@ def main() -> None:
         local = ingested(folder, stages, stages)
         start = perf_counter()
         with RayEngine() as engine:
-            list(engine.map(abs, range(8)))
+            list(engine.map(list, [[number] for number in range(8)]))
             starting, start = perf_counter() - start, perf_counter()
-            list(engine.map(abs, range(TASKS)))
+            list(engine.map(list, [[number] for number in range(TASKS)]))
             a_task = (perf_counter() - start) / TASKS
             ray = ingested(folder, engine)
     assert (local.report.added, local.report.chunks) == (ray.report.added, ray.report.chunks)
@@ -109,7 +106,7 @@ def extrapolated(local: Ingested, ray: Ingested, stages: Stages) -> None:
     """Print how long the ingest would take with more cores."""
     indexing = stages.clock["flush"]
     driver = max(ray.cpu - stages.cpu["flush"], stages.clock["replace_source"])
-    work, own = stages.cpu["read_listed"] + stages.cpu["_vectors"], os.cpu_count() or 1
+    work, own = stages.cpu["prepare"], os.cpu_count() or 1
     here = driver + work / own
     print(f"\nExtrapolated, without starting ({indexing:.1f} s to bring indexes up to date come on top of each):\n")
     print("| cores | chunks a second | times as fast as this process |")
@@ -138,7 +135,7 @@ def ingested(folder: Path, engine: Engine, stages: Stages | None = None) -> Inge
         library, store = workspace.library, workspace.store
         library.create_collection("docs", "Documentation")
         library.embedder.embed(["the model is loaded before the clock starts"])
-        list(engine.map(partial(embed_one, library.embedder), range(8)))
+        list(engine.map(partial(embed_one, library.embedder), [[number] for number in range(8)]))
         for name in ("known_vectors", "replace_source", "flush") if stages is not None else ():
             setattr(store, name, stages.measured(getattr(store, name), name))
         cpu, start = process_time(), perf_counter()
@@ -148,9 +145,10 @@ def ingested(folder: Path, engine: Engine, stages: Stages | None = None) -> Inge
         return Ingested(clock, cpu, perf_counter() - start, report)
 
 
-def embed_one(embedder: Embedder, number: int) -> None:
+def embed_one(embedder: Embedder, numbers: list[int]) -> list[int]:
     """Loads the model where it is called."""
-    embedder.embed([str(number)])
+    embedder.embed([str(number) for number in numbers])
+    return numbers
 
 
 if __name__ == "__main__":

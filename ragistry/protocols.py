@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
-from ragistry.errors import RagistryError
+from ragistry.errors import WorkerLostError
 from ragistry.types import (
     Chunk,
     Document,
@@ -343,15 +343,16 @@ class WordsFirstStore(LibraryStore, Protocol):
         ...
 
 
-@runtime_checkable
 class Engine(Protocol):
-    """Runs the work of an ingest: in this process, or on several workers."""
+    """Runs the work of an ingest on workers."""
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
-        """Yield the result of ``work`` for each item, in order, or the `RagistryError` it raised.
+    def map(
+        self, work: Callable[[list[Item]], list[Result]], groups: Iterable[list[Item]]
+    ) -> Iterator[list[Result | WorkerLostError]]:
+        """Yield the results of ``work`` for each group, in order, and raise its errors, as the built-in `map` does.
 
-        ``items`` is read only slightly ahead of the results. If the worker process died at every attempt, the result is
-        a `WorkerLostError`. ``work`` may run several times for an item.
+        ``groups`` is read only slightly ahead of the results. ``work`` may run several times for a group. An item that
+        kills its worker at every attempt, also alone, has a `WorkerLostError` as its result.
 
         Raises:
             EngineError: The workers cannot be used anymore.

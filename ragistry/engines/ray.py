@@ -1,8 +1,8 @@
 """Work on the workers of a Ray cluster.
 
-Moritz et al. (2018), "Ray: A Distributed Framework for Emerging AI Applications". Each item is a task. A worker process
-keeps what it loaded, such as a model, for later tasks. Retries are done here instead of in Ray, so that an item that
-kills its process is dropped after two attempts.
+Moritz et al. (2018), "Ray: A Distributed Framework for Emerging AI Applications". Each group of items is a task. A
+worker process keeps what it loaded, such as a model, for later tasks. Retries are done here instead of in Ray, so that
+an item that kills its process is dropped after two attempts alone.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ragistry.protocols import Item, Result
 from ragistry.utils.installation import install_command
 
 TRIES = 2
-"""Number of attempts for an item whose process dies."""
+"""Number of attempts for a group whose process dies, before its items are tried one by one."""
 AHEAD = 2
-"""Number of submitted items per CPU of the cluster: one running, one waiting."""
+"""Number of submitted groups per CPU of the cluster: one running, one waiting."""
 CONNECT_SECONDS = 5.0
 OBJECT_STORE_BYTES = 200_000_000
-"""Shared memory of a new cluster in bytes; submitted items are small."""
+"""Shared memory of a new cluster in bytes; submitted groups are small."""
 
 
 class RayEngine:
@@ -61,15 +61,16 @@ class RayEngine:
         # Ray retries without limit if a node is out of memory
         self._run = ray.remote(max_retries=0, num_cpus=1)(_run)
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | RagistryError]:
+    def map(
+        self, work: Callable[[list[Item]], list[Result]], groups: Iterable[list[Item]]
+    ) -> Iterator[list[Result | WorkerLostError]]:
         """As `Engine.map`. Raises `EngineError` also for work that cannot be pickled."""
         shared = self._ray.put(self._pickled(work))
-        waiting: deque[tuple[bytes, Any]] = deque()
+        waiting: deque[tuple[list[Item], Any]] = deque()
         most = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         try:
-            for item in items:
-                pickled = self._pickled(item)
-                waiting.append((pickled, self._start(shared, pickled)))
+            for group in groups:
+                waiting.append((group, self._start(shared, group)))
                 if len(waiting) >= most:
                     yield self._outcome(shared, *waiting.popleft())
             while waiting:
@@ -99,10 +100,10 @@ class RayEngine:
             raise EngineError(f"{thing!r:.100} cannot be sent to a worker: {said}; use the engine 'local'") from error
         return pickled
 
-    def _start(self, shared: Any, item: bytes) -> Any:
-        return self._run.remote(__version__, str(Path.cwd()), shared, item)
+    def _start(self, shared: Any, group: list[Any]) -> Any:
+        return self._run.remote(__version__, str(Path.cwd()), shared, self._pickled(group))
 
-    def _outcome(self, shared: Any, item: bytes, task: Any) -> Any:
+    def _outcome(self, shared: Any, group: list[Any], task: Any) -> list[Any]:
         exceptions = self._ray.exceptions
         died = (
             exceptions.WorkerCrashedError,
@@ -114,9 +115,12 @@ class RayEngine:
             try:
                 outcome = self._ray.get(task)
             except died as error:
-                if not left:
-                    return WorkerLostError(f"the worker process died {TRIES} times ({type(error).__name__})")
-                task = self._start(shared, item)
+                if left:
+                    task = self._start(shared, group)
+                elif len(group) == 1:
+                    return [WorkerLostError(f"the worker process died {TRIES} times ({type(error).__name__})")]
+                else:
+                    return [self._outcome(shared, [item], self._start(shared, [item]))[0] for item in group]
             except exceptions.RayTaskError as error:
                 if isinstance(error, ImportError):
                     said = f"a worker cannot import what it needs: {_last_line(error)}"
@@ -126,9 +130,10 @@ class RayEngine:
                 raise EngineError(f"the Ray cluster failed: {_first_line(error)}; check its nodes") from error
             else:
                 break
-        if isinstance(outcome, EngineError):
+        if isinstance(outcome, RagistryError):
             raise outcome
-        return outcome
+        results: list[Any] = outcome
+        return results
 
 
 def _connect(ray: Any, address: str | None) -> None:
@@ -174,8 +179,8 @@ def _last_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[-1]
 
 
-def _run(version: str, folder: str, work: bytes, item: bytes) -> Any:
-    """On a worker: the result of one item. Data pickled by another version is not opened."""
+def _run(version: str, folder: str, work: bytes, group: bytes) -> Any:
+    """On a worker: the results of a group, or the error. Data pickled by another version is not opened."""
     import ray
 
     if version != __version__:
@@ -185,7 +190,7 @@ def _run(version: str, folder: str, work: bytes, item: bytes) -> Any:
     with suppress(OSError):  # a missing folder: its files are missing too
         os.chdir(folder)
     try:
-        return ray.cloudpickle.loads(work)(ray.cloudpickle.loads(item))
+        return ray.cloudpickle.loads(work)(ray.cloudpickle.loads(group))
     except (ModelConnectionError, ModelNotFoundError) as error:
         return type(error)(f"on node {_node()}: {error}")
     except RagistryError as error:

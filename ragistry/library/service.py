@@ -156,7 +156,7 @@ class DocumentService(IngestMethods, SearchMethods):
             collection,
             partial(self.collections.collection_lock, collection),
             replace=plan.replace,
-            engine=engine,
+            on_workers=None if engine is None else engine.map,
             report=report,
         )
         try:

@@ -14,9 +14,9 @@ from ragistry.errors import RagistryError, SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import report_as_mapping
-from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText
+from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText, hash_of
 from ragistry.library.ingest.source_metadata import SourceMetadata
-from ragistry.readers.extracted import Extracted
+from ragistry.readers.extracted import Extracted, ExtractLimits
 from ragistry.server.jobs import FILES, RunningJob
 from ragistry.server.path_ingest import ingest_paths
 from ragistry.workspace import Workspace
@@ -46,21 +46,21 @@ class UploadedFile(SourceFile):
     kept: str = ""
     folder: str = ""
 
-    def content_hash(self, reading: ReadOptions) -> str:
-        return self._of_folder(SourceFile(self.kept, self.source_file).content_hash(reading))
+    def digest(self, limits: ExtractLimits) -> bytes | None:
+        return SourceFile(self.kept, self.source_file).digest(limits)
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:
+        """Combine the hash with the folder, so that a source from another folder is written again, but not embedded."""
+        content = hash_of(digest, reading, self.kept)
+        return sha256(f"{self.folder}/{content}".encode()).hexdigest() if self.folder else content
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
         try:
-            extracted, content = SourceFile(self.kept, self.source_file).read(reading, content)
+            extracted, digest = SourceFile(self.kept, self.source_file).read(reading)
         except SourceError as error:
             raise type(error)(str(error).replace(self.kept, self.source_file)) from error
         sent_from = {SENT_FROM: self.folder} if self.folder else {}
-        extracted = replace(extracted, source=self.source_file, metadata=extracted.metadata | sent_from)
-        return extracted, self._of_folder(content)
-
-    def _of_folder(self, content: str) -> str:
-        """Combine the hash with the folder, so that a source from another folder is written again, but not embedded."""
-        return sha256(f"{self.folder}/{content}".encode()).hexdigest() if self.folder and content else content
+        return replace(extracted, source=self.source_file, metadata=extracted.metadata | sent_from), digest
 
 
 def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,8 +17,6 @@ from ragistry.errors import (
     ModelConnectionError,
     ModelError,
     ModelNotFoundError,
-    RagistryError,
-    WorkerLostError,
 )
 from ragistry.stores.vectors import unit_vectors
 from ragistry.types import Chunk, Document, EmbedderFingerprint, Progress
@@ -157,15 +153,8 @@ Made = tuple[dict[str, "Vectors"], dict[str, ModelError]]
 """Vectors ``(d,)`` by text, and the errors of texts that were refused."""
 
 
-def embed_waiting(
-    store: WordsFirstStore, embed: Embed, run: Callable[[Iterable[list[str]]], Iterator[Any]]
-) -> Iterator[tuple[int, list[tuple[Document, ModelError]]]]:
+def embed_waiting(store: WordsFirstStore, embed: Embed) -> Iterator[tuple[int, list[tuple[Document, ModelError]]]]:
     """Embed the chunks of a store that wait for their vectors, those of equal chunks excepted, a batch at a time.
-
-    Args:
-        store: The store.
-        embed: Embeds the texts of a batch that the embedder refuses.
-        run: Yields the vectors of each batch of texts, or its error, in order.
 
     Yields:
         For each batch, the number of chunks embedded, and the refused chunks with the reason.
@@ -173,29 +162,20 @@ def embed_waiting(
     Raises:
         ModelError: No text can be embedded.
     """
-    begun: deque[tuple[list[tuple[int, Document]], list[str], dict[str, Vectors], list[str]]] = deque()
-
-    def batches() -> Iterator[list[str]]:
-        after = 0
-        while found := store.waiting(after):
-            after = found[-1][0]
-            chunks = [Chunk(document.content, document.metadata) for _, document in found]
-            known = dict(store.known_vectors("", "", chunks))
-            texts = [searched_text(*chunk) for chunk in chunks]
-            begun.append((found, texts, known, list(dict.fromkeys(text for text in texts if text not in known))))
-            yield begun[-1][-1]
-
-    for outcome in run(batches()):
-        found, texts, vectors, unknown = begun.popleft()
-        made, refused = vectors_or_refusals(outcome, unknown, embed)
+    after = 0
+    while found := store.waiting(after):
+        after = found[-1][0]
+        chunks = [Chunk(document.content, document.metadata) for _, document in found]
+        texts = {number: searched_text(*chunk) for (number, _), chunk in zip(found, chunks, strict=True)}
+        vectors = dict(store.known_vectors("", "", chunks))
+        made, refused = embed_each([text for text in dict.fromkeys(texts.values()) if text not in vectors], embed)
         vectors |= made
-        numbers = {number: text for (number, _), text in zip(found, texts, strict=True)}
-        settled = [number for number, text in numbers.items() if text in vectors]
+        settled = [number for number, text in texts.items() if text in vectors]
         if settled:
-            store.add_vectors(settled, np.stack([vectors[numbers[number]] for number in settled]))
+            store.add_vectors(settled, np.stack([vectors[texts[number]] for number in settled]))
         if refused:
-            store.refuse_vectors([number for number in numbers if number not in settled])
-        yield len(made), [(document, refused[numbers[number]]) for number, document in found if number not in settled]
+            store.refuse_vectors([number for number in texts if number not in settled])
+        yield len(made), [(document, refused[texts[number]]) for number, document in found if number not in settled]
 
 
 def waiting_line(count: int) -> str:
@@ -206,18 +186,6 @@ def waiting_line(count: int) -> str:
     )
 
 
-def vectors_or_refusals(outcome: Any, texts: Sequence[str], embed: Embed) -> Made:
-    """Return the vectors of a batch of texts from the result of `Engine.map`; see `embed_each`."""
-    if isinstance(outcome, ModelConnectionError | ModelNotFoundError):
-        raise outcome  # the next batch would fail too
-    if isinstance(outcome, RagistryError) and not isinstance(outcome, ModelError | WorkerLostError):
-        raise outcome
-    if not isinstance(outcome, RagistryError):
-        with suppress(TypeError, ValueError):  # else a vector that cannot be stored
-            return dict(zip(texts, unit_vectors(outcome, len(texts)), strict=True)) if texts else {}, {}
-    return embed_each(texts, embed)
-
-
 def embed_each(texts: Sequence[str], embed: Embed) -> Made:
     """Embed texts, and divide them where the model refuses them, so that only refused ones have no vector.
 
@@ -226,7 +194,7 @@ def embed_each(texts: Sequence[str], embed: Embed) -> Made:
     """
     vectors: dict[str, Vectors] = {}
     refused: dict[str, ModelError] = {}
-    parts = [list(texts)]
+    parts = [list(texts)] if texts else []
     while parts:
         part = parts.pop()
         try:

@@ -37,15 +37,22 @@ class Unpicklable(HashingEmbedder):
         raise TypeError("it holds a connection")
 
 
-def slow(number: int) -> int:
-    """The number, after a moment."""
+def slow(numbers: list[int]) -> list[int]:
+    """The numbers, after a moment."""
     time.sleep(0.3)
-    return number
+    return numbers
 
 
-def fail_for_lack_of_a_model(_: object) -> None:
+def fail_for_lack_of_a_model(_: object) -> list[object]:
     raise ModelNotFoundError("the weights are missing")
 
 
-def kill_this_process(_: object) -> None:
+def kill_this_process(_: object) -> list[object]:
     os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def die_of_a_word(texts: list[str]) -> list[str]:
+    if "venom" in texts:
+        kill_this_process(texts)
+    return texts

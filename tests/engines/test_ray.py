@@ -23,8 +23,8 @@ from ragistry.testing.hashed import HashingEmbedder
 from tests.engines.doubles import (
     Deadly,
     Unpicklable,
+    die_of_a_word,
     fail_for_lack_of_a_model,
-    kill_this_process,
     slow,
 )
 from tests.readers.raw_pdf import one_page
@@ -103,39 +103,38 @@ def check_command(engine: RayEngine, root: Path) -> None:
 
 
 def check_map(engine: RayEngine, root: Path) -> None:
-    """Items are read a little ahead; errors are raised here, and say on which node they arose; a death is a result."""
+    """Groups are read a little ahead; errors are raised here, and say on which node they arose; a death is a result."""
     taken: list[int] = []
-    results = engine.map(abs, (taken.append(number) or number for number in range(1_000)))
-    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    results = engine.map(list, ([taken.append(number) or number] for number in range(1_000)))
+    assert [next(results) for _ in range(3)] == [[0], [1], [2]]
     assert len(taken) <= 3 + AHEAD * 2
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(ZeroDivisionError):
-        list(engine.map(lambda number: 1 // number, [1, 0]))
+        list(engine.map(lambda group: [1 // number for number in group], [[1], [0]]))
     with pytest.raises(EngineError, match=r"Unpicklable.*it holds a connection.*'local'"):
-        list(engine.map(Unpicklable().embed, ["text"]))
-    [missing] = engine.map(fail_for_lack_of_a_model, ["text"])
-    assert type(missing) is ModelNotFoundError
-    assert "on node " in str(missing)
-    [lost] = engine.map(kill_this_process, ["text"])
-    assert type(lost) is WorkerLostError
+        list(engine.map(Unpicklable().embed, [["text"]]))
+    with pytest.raises(ModelNotFoundError, match="on node "):
+        list(engine.map(fail_for_lack_of_a_model, [["text"]]))
+    [[tea, lost, rain]] = engine.map(die_of_a_word, [["tea", "venom", "rain"]])
+    assert (tea, type(lost), rain) == ("tea", WorkerLostError, "rain")
     assert "died 2 times" in str(lost)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ragistry.engines.ray.__version__", "9.9.9")
         with pytest.raises(EngineError, match=r"node .* has ragistry .*9\.9\.9"):
-            list(engine.map(abs, [1]))
+            list(engine.map(list, [[1]]))
 
 
 def check_lost_node(engine: RayEngine, kill_node: Callable[[], None]) -> None:
     """Work of a node that is killed is done by the other one."""
-    results = engine.map(slow, range(12))
-    assert [next(results) for _ in range(4)] == list(range(4))
+    results = engine.map(slow, [[number] for number in range(12)])
+    assert [next(results) for _ in range(4)] == [[number] for number in range(4)]
     kill_node()
-    assert list(results) == list(range(4, 12))
+    assert list(results) == [[number] for number in range(4, 12)]
 
 
 def check_end(engine: RayEngine) -> None:
     """Results that were not taken start no cluster after the engine was closed."""
-    results = engine.map(abs, range(100))
+    results = engine.map(list, [[number] for number in range(100)])
     next(results)
     engine.close()
     results.close()  # type: ignore[attr-defined]

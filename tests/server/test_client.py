@@ -15,7 +15,6 @@ import pytest
 
 from ragistry import RemoteWorkspace, Workspace, connect, open_workspace
 from ragistry.client.workspace import RemoteLibrary
-from ragistry.engines.local import LocalEngine
 from ragistry.errors import (
     AccessDeniedError,
     CollectionNotFoundError,
@@ -74,7 +73,7 @@ def test_sent_files_replace_files_of_the_server_only_with_replace(
         remote.library.ingest_file(other / "black.md", "tea")
     assert remote.library.ingest_file(other / "black.md", "tea", replace=True) == 1
     with refused(UnsupportedError):
-        remote.library.ingest_folder(folder, "tea", engine=LocalEngine())
+        remote.library.ingest_folder(folder, "tea", engine=map)
     with refused(UnsupportedFormatError, "x.png"):
         remote.library.ingest_file(other / "x.png", "tea")
     [failure] = remote.library.ingest_folder(folder, "tea").failed

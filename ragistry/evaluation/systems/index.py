@@ -178,9 +178,9 @@ class CorpusText(SourceText):
 
     title: str = ""
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
         metadata = {"title": self.title} if self.title else {}
-        return Extracted(self.text, self.source_file, metadata=metadata), content
+        return Extracted(self.text, self.source_file, metadata=metadata), self.digest(reading.limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,23 @@
 """Ingest sources into a collection, each one completely or not at all.
 
-A store with the ability ``"words_first"`` gets new sources with their words in a first pass; a second pass embeds all
-chunks that wait for their vectors. Changed sources, and all of other stores, are embedded before they are written. An
-engine reads sources and embeds texts, in this process or on workers. All other steps run here, in the order of the
-sources: comparison with the stored sources, names, warnings, and writing.
+A store with the ability ``"words_first"`` gets new sources with their words first; then all chunks that wait for their
+vectors are embedded. Changed sources, and all of other stores, are embedded before they are written. Workers may read
+and embed groups of sources (`prepare`). All other steps run here, in the order of the sources: comparison with the
+stored sources, names, warnings, and writing.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import Any, TypeVar, cast
 
 from ragistry.chunking.breadcrumb import searched_text
-from ragistry.engines.local import LocalEngine
 from ragistry.errors import (
     CollectionNotFoundError,
     EmbeddingGenerationError,
@@ -31,18 +31,10 @@ from ragistry.errors import (
 )
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.ingest.report import Failure, IngestReport
-from ragistry.library.ingest.source import (
-    IngestSource,
-    ReadOptions,
-    ReadResult,
-    ToRead,
-    look_at,
-    read_listed,
-    read_source,
-)
+from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import is_english
-from ragistry.protocols import Embedder, Engine, LibraryStore, WordsFirstStore
-from ragistry.stores.embedding import PLAIN, embed_waiting, vectors_or_refusals
+from ragistry.protocols import Embedder, LibraryStore, WordsFirstStore
+from ragistry.stores.embedding import PLAIN, embed_each, embed_waiting
 from ragistry.text.detection import detect_language, language_warnings
 from ragistry.text.languages import AUTO
 from ragistry.trace import span
@@ -59,14 +51,45 @@ AT_ONCE = 32
 """Number of new chunks up to which an ingest embeds them before it writes them: that takes about a second."""
 CHANGED_AT_ONCE = 4_096
 """Number of chunks of changed sources that may be in memory until the words of all new sources are written."""
+GROUP = 8
+"""Number of sources that a worker prepares at once."""
 EXCERPT = 60
 
 Done = TypeVar("Done")
+Result = ReadResult | RagistryError | None
+"""What was read of a source, or its error; None if a worker sees another file."""
+Map = Callable[[Callable[[list[ToRead]], list[Result]], Iterable[list[ToRead]]], Iterable[list[Result]]]
+"""`map`, or one that works on workers: the result of a source that kills them is a `WorkerLostError`."""
+
+
+def prepare(
+    group: Sequence[ToRead], reading: ReadOptions, embedder: Embedder, *, on_worker: bool = False
+) -> list[Result]:
+    """Read and chunk sources. A worker embeds the chunks too, and leaves out a file that differs from the listed one.
+
+    Raises:
+        ModelError: The embedder does not work.
+    """
+    results: list[Result] = []
+    for item in group:
+        try:
+            is_other = on_worker and look_at(item.source.path) != item.seen
+            results.append(None if is_other else read_source(item, reading, embedder))
+        except (SourceError, EmbeddingGenerationError) as error:
+            results.append(error)
+    if on_worker:
+        read = [one for one in results if isinstance(one, ReadResult) and one.chunks]
+        texts = dict.fromkeys(searched_text(*chunk) for one in read for chunk in one.chunks or ())
+        vectors, _ = embed_each(list(texts), embedder.embed)
+        for one in read:
+            own = (searched_text(*chunk) for chunk in one.chunks or ())
+            one.vectors.update((text, vectors[text]) for text in own if text in vectors)
+    return results
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A source that was read.
+    """A source that was read, and compared with the stored ones.
 
     Attributes:
         source: The source.
@@ -74,7 +97,8 @@ class Prepared:
         texts: The `searched_text` of each.
         is_new: Whether the collection has no source of this name.
         vectors: Known vectors by text.
-        unknown: The texts to embed.
+        unknown: The other texts.
+        made: Vectors that a worker has made.
     """
 
     source: IngestSource
@@ -83,21 +107,7 @@ class Prepared:
     is_new: bool
     vectors: dict[str, Any]
     unknown: list[str]
-
-
-@dataclass(slots=True)
-class Group:
-    """Sources that are embedded together.
-
-    Attributes:
-        prepared: The sources.
-        batches: Their unknown texts, in batches.
-        outcomes: The vectors of each batch, or its error.
-    """
-
-    prepared: list[Prepared]
-    batches: list[list[str]]
-    outcomes: list[Any] = field(default_factory=list)
+    made: dict[str, Any]
 
 
 class Ingest:
@@ -110,7 +120,7 @@ class Ingest:
         collection: Name of the collection.
         collection_lock: Returns a context manager for each write, which raises an error if the collection was deleted.
         replace: Overwrite a stored source of the same name.
-        engine: Engine that reads sources and embeds texts; None for this process.
+        on_workers: Prepares the sources on workers; None for this process.
         report: Report that `run` completes; None for a new one.
     """
 
@@ -123,7 +133,7 @@ class Ingest:
         collection_lock: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
         replace: bool = False,
-        engine: Engine | None = None,
+        on_workers: Map | None = None,
         report: IngestReport | None = None,
     ) -> None:
         self.store = store
@@ -132,15 +142,14 @@ class Ingest:
         self.collection = collection
         self.collection_lock = collection_lock
         self.replace = replace
-        self.engine = engine or LocalEngine()
-        self._is_here = engine is None
+        self.on_workers = on_workers
         self._words_first = "words_first" in store.abilities
-        self._has_words = False
         self.report = IngestReport() if report is None else report
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
         self._read_again = 0
         self._other_forms: dict[str, str] = {}
+        self._stored: dict[str, SourceInfo] = {}
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
         self._samples: list[str] = []
@@ -162,16 +171,15 @@ class Ingest:
         Raises:
             ModelError: No text can be embedded.
             StoreError: The store cannot be written.
-            EngineError: The engine does not work.
+            EngineError: The workers cannot be used.
         """
         self.store.use_embedder(self.embedder.fingerprint)
         infos = self.store.sources(self.collection)
-        stored = {composed(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
+        self._stored = {composed(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
         self._earlier = earlier_names(sources, infos)
         if self.replace:
             self._given = {(source.source_file, source.place) for source in sources}
-        for group in self._embedded(_grouped(self._write_words(self._prepare_all(sources, stored, progress)))):
-            self._write(group)
+        self._read_and_write(sources, progress)
         if self._words_first:
             self._embed_waiting(waiting)
         self._drop_earlier_names()
@@ -186,57 +194,97 @@ class Ingest:
             progress("", len(sources), len(sources))
         return self.report
 
-    def _prepare_all(
-        self, sources: Sequence[IngestSource], stored: dict[str, SourceInfo], progress: Progress | None
-    ) -> Iterator[Prepared]:
-        read = partial(read_source if self._is_here else read_listed, reading=self.reading, embedder=self.embedder)
-        listed = (self._to_read(source, _stored_as(source, stored)) for source in sources)
-        outcomes = self.engine.map(read, listed)
-        for done, source in enumerate(sources):
-            if progress is not None:
-                progress(source.source_file, done, len(sources))
-            info, outcome = _stored_as(source, stored), next(outcomes)
-            earlier = self._taken.get(composed(source.source_file))
-            if earlier is not None and is_same_file(source.place, earlier.place):
-                continue
-            try:
-                if earlier is not None:
-                    raise taken(source, self.collection, earlier.shown if earlier.place else "")
-                if outcome is None:  # the worker sees another file, or none
-                    outcome = read_source(self._to_read(source, info), self.reading, self.embedder)
-                prepared = self._prepare(source, info, outcome)
-            except (SourceError, EmbeddingGenerationError) as error:
-                self.report.failed.append(Failure(source.shown, error))
-                continue
-            self._taken[composed(source.source_file)] = source
-            if info is not None and info.source_file != source.source_file:
-                self._other_forms[source.source_file] = info.source_file
-            if prepared is not None:
-                yield prepared
+    def _read_and_write(self, sources: Sequence[IngestSource], progress: Progress | None) -> None:
+        """Write each source: new ones with their words, others with their vectors.
 
-    def _to_read(self, source: IngestSource, info: SourceInfo | None) -> ToRead:
-        is_kept = info is not None and has_place_of(source, info) and not source.metadata.changes(info)
-        unchanged = info.source_hash if info is not None and is_kept else ""
-        return ToRead(source, unchanged, None if self._is_here else look_at(source.path))
+        Before the first words, the model embeds a word: if it cannot, nothing is written. New sources of a few chunks
+        are not worth two passes.
+        """
+        new: list[Prepared] = []
+        others: list[Prepared] = []
+        words_first = self._words_first and self.on_workers is None
+        others_at_once = CHANGED_AT_ONCE if words_first else CHUNKS_AT_ONCE
+        has_words = False
+        results = self._results(sources)
+        try:
+            for done, source in enumerate(sources):
+                if progress is not None:
+                    progress(source.source_file, done, len(sources))
+                prepared = self._prepared(source, next(results))
+                if prepared is None:
+                    continue
+                if words_first and prepared.is_new:
+                    new.append(prepared)
+                    if not has_words and sum(len(one.unknown) for one in new) > AT_ONCE:
+                        self._embed([PLAIN])
+                        has_words = True
+                    if has_words:
+                        for one in new:
+                            _patiently(self._write_locked, one)
+                        new.clear()
+                else:
+                    others.append(prepared)
+                    if sum(len(one.chunks) for one in others) >= others_at_once:
+                        self._embed_and_write(others)
+                        others.clear()
+        finally:
+            if has_words:
+                self.store.flush()  # so that all of it is found before the model is asked, or after a stop
+        self._embed_and_write([*others, *new])
 
-    def _prepare(
-        self, source: IngestSource, info: SourceInfo | None, read: ReadResult | RagistryError
-    ) -> Prepared | None:
-        is_read_again = (
-            info is not None and isinstance(read, ReadResult) and _is_read_again(source, self.reading, read, info)
-        )
+    def _results(self, sources: Sequence[IngestSource]) -> Iterator[Result]:
+        """Return what reading each source gives, in order, each when it is needed; workers read ahead."""
+        items = map(self._to_read, sources)
+        work = partial(prepare, reading=self.reading, embedder=self.embedder, on_worker=self.on_workers is not None)
+        size = 1 if self.on_workers is None else GROUP
+        groups = iter(lambda: list(islice(items, size)), [])
+        return chain.from_iterable((self.on_workers or map)(work, groups))
+
+    def _to_read(self, source: IngestSource) -> ToRead:
+        info = self._stored_as(source)
+        seen = None if self.on_workers is None else look_at(source.path)
+        if info is None:
+            return ToRead(source, seen=seen)
+        is_kept = has_place_of(source, info) and not source.metadata.changes(info)
+        return ToRead(source, info.source_hash, is_kept, seen)
+
+    def _stored_as(self, source: IngestSource) -> SourceInfo | None:
+        """Return the stored source of this name, else of the same name in another Unicode form."""
+        return self._stored.get(source.source_file) or self._stored.get(composed(source.source_file))
+
+    def _prepared(self, source: IngestSource, read: Result) -> Prepared | None:
+        """Compare a source with the stored one. None if there is nothing to write, which is reported."""
+        info = self._stored_as(source)
+        earlier = self._taken.get(composed(source.source_file))
+        if earlier is not None and is_same_file(source.place, earlier.place):
+            return None
+        try:
+            if earlier is not None:
+                raise taken(source, self.collection, earlier.shown if earlier.place else "")
+            if read is None:  # the worker sees another file, or none
+                [read] = prepare([self._to_read(source)], self.reading, self.embedder)
+            prepared = self._compared(source, info, read)
+        except (SourceError, EmbeddingGenerationError) as error:
+            self.report.failed.append(Failure(source.shown, error))
+            return None
+        self._taken[composed(source.source_file)] = source
+        if info is not None and info.source_file != source.source_file:
+            self._other_forms[source.source_file] = info.source_file
+        return prepared
+
+    def _compared(self, source: IngestSource, info: SourceInfo | None, read: Result) -> Prepared | None:
         if info is not None and (not self.replace or (info.source_file, info.source_path) in self._given):
-            is_same = isinstance(read, ReadResult) and bool(read.content) and read.content == info.source_hash
-            check_same_source(source, info, is_same or is_read_again)
+            is_same = isinstance(read, ReadResult) and (read.is_read_again or read.content == info.source_hash)
+            check_same_source(source, info, is_same)
         if isinstance(read, WorkerLostError):
             raise ExtractionError(f"{source.shown!r} cannot be read: {read}; check the file and the memory of workers")
-        if isinstance(read, RagistryError):
-            raise read
+        if not isinstance(read, ReadResult):
+            raise cast("RagistryError", read)
         if read.chunks is None:
             self.report.skipped.append(source.source_file)
             return None
         chunks = read.chunks
-        self._read_again += is_read_again
+        self._read_again += read.is_read_again
         self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in read.warnings)
         if not chunks and not read.warnings:
             self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
@@ -269,46 +317,15 @@ class Ingest:
         name = source.source_file if stored is None else stored.source_file
         known = dict(_patiently(self.store.known_vectors, self.collection, name, chunks))
         texts = [searched_text(*chunk) for chunk in chunks]
-        return Prepared(source, chunks, texts, info is None, known, [text for text in texts if text not in known])
-
-    def _write_words(self, prepared: Iterable[Prepared]) -> Iterator[Prepared]:
-        """Write the words of new sources, and yield the sources to embed before they are written.
-
-        Before the first write, the model embeds a word: if it cannot, nothing is written. New sources of a few chunks
-        are not worth two passes.
-        """
-        if not self._words_first:
-            yield from prepared
-            return
-        new: list[Prepared] = []
-        changed: list[Prepared] = []
-        try:
-            for one in prepared:
-                (new if one.is_new else changed).append(one)
-                if not self._has_words and sum(len(each.unknown) for each in new) > AT_ONCE:
-                    self._embed([PLAIN])
-                    self._has_words = True
-                if self._has_words:
-                    for each in new:
-                        _patiently(self._write_locked, each)
-                    new.clear()
-                if sum(len(each.chunks) for each in changed) > CHANGED_AT_ONCE:
-                    yield from changed
-                    changed.clear()
-        finally:
-            if self._has_words:
-                self.store.flush()  # so that all of it is found before the model is asked, or after a stop
-        yield from changed
-        yield from new
+        unknown = [text for text in texts if text not in known]
+        return Prepared(source, chunks, texts, info is None, known, unknown, read.vectors)
 
     def _embed_waiting(self, waiting: Progress | None) -> None:
         """Embed all chunks of the store that wait for their vectors, also those of an interrupted ingest."""
         store = cast("WordsFirstStore", self.store)
         total = sum(info.waiting for info in store.sources()) if waiting and store.waiting(limit=1) else 0
         done = 0
-        for made, refused in embed_waiting(
-            store, self._embed, lambda batches: self.engine.map(partial(_vectors, self.embedder), batches)
-        ):
+        for made, refused in embed_waiting(store, self._embed):
             self.report.embedded += made
             done += made
             if waiting is not None:
@@ -330,52 +347,31 @@ class Ingest:
                 done.remove(name)
                 self.report.failed.append(Failure(name, cause))
 
-    def _embedded(self, groups: Iterable[list[Prepared]]) -> Iterator[Group]:
-        """Yield each group, in order, as soon as all its batches are embedded."""
-        begun: deque[Group] = deque()
-
-        def all_batches() -> Iterator[list[str]]:
-            for prepared in groups:
-                texts = list(dict.fromkeys(text for one in prepared for text in one.unknown))
-                starts = range(0, max(1, len(texts)), CHUNKS_AT_ONCE)
-                group = Group(prepared, [texts[start : start + CHUNKS_AT_ONCE] for start in starts])
-                begun.append(group)
-                yield from group.batches
-
-        for outcome in self.engine.map(partial(_vectors, self.embedder), all_batches()):
-            begun[0].outcomes.append(outcome)
-            if len(begun[0].outcomes) == len(begun[0].batches):
-                yield begun.popleft()
-
-    def _write(self, group: Group) -> None:
-        vectors: dict[str, Any] = {}
-        refused: dict[str, ModelError] = {}
-        for texts, outcome in zip(group.batches, group.outcomes, strict=True):
-            made, errors = vectors_or_refusals(outcome, texts, self._embed)
-            vectors |= made
-            refused |= errors
-        embedded = set[str]()
-        for prepared in group.prepared:
-            name = prepared.source.source_file
-            if (text := next((text for text in prepared.unknown if text in refused), "")) and not (
-                self._words_first and prepared.is_new  # the second pass reports what it refuses again
-            ):
-                place = f"chunk {prepared.texts.index(text) + 1} of {len(prepared.texts)}"
-                self.report.failed.append(Failure(name, refused_error(name, place, text, refused[text])))
-                continue
-            prepared.vectors |= {text: vectors[text] for text in prepared.unknown if text in vectors}
-            embedded.update(prepared.unknown)
-            _patiently(self._write_locked, prepared)
-        self.report.embedded += len(embedded & vectors.keys())
+    def _embed_and_write(self, prepared: Iterable[Prepared]) -> None:
+        for group in _grouped(prepared):
+            vectors = {text: vector for one in group for text, vector in one.made.items()}
+            texts = list(dict.fromkeys(text for one in group for text in one.unknown if text not in vectors))
+            refused: dict[str, ModelError] = {}
+            for start in range(0, len(texts), CHUNKS_AT_ONCE):
+                made, errors = embed_each(texts[start : start + CHUNKS_AT_ONCE], self._embed)
+                vectors |= made
+                refused |= errors
+            embedded = set[str]()
+            for one in group:
+                name = one.source.source_file
+                if (text := next((text for text in one.unknown if text in refused), "")) and not (
+                    self._words_first and one.is_new  # the second pass reports what it refuses again
+                ):
+                    place = f"chunk {one.texts.index(text) + 1} of {len(one.texts)}"
+                    self.report.failed.append(Failure(name, refused_error(name, place, text, refused[text])))
+                    continue
+                one.vectors |= {text: vectors[text] for text in one.unknown if text in vectors}
+                embedded.update(one.unknown)
+                _patiently(self._write_locked, one)
+            self.report.embedded += len(embedded & vectors.keys())
 
     def _embed(self, texts: Sequence[str]) -> Any:
-        """Embed a few texts with the engine. Raises `ModelError`."""
-        [outcome] = self.engine.map(partial(_vectors, self.embedder), [list(texts)])
-        if isinstance(outcome, ModelError | WorkerLostError):
-            raise _of_model(outcome)
-        if isinstance(outcome, RagistryError):
-            raise outcome
-        return outcome
+        return self.embedder.embed(texts, role="document")
 
     def _write_locked(self, prepared: Prepared) -> None:
         """Write a source, if its collection exists before and after the write.
@@ -467,31 +463,10 @@ def _is_away(error: Exception) -> bool:
     return isinstance(error, StoreError) and isinstance(error, ConnectionError)
 
 
-def _stored_as(source: IngestSource, stored: Mapping[str, SourceInfo]) -> SourceInfo | None:
-    """Return the stored source of this name, else of the same name in another Unicode form."""
-    return stored.get(source.source_file) or stored.get(composed(source.source_file))
-
-
-def _vectors(embedder: Embedder, texts: list[str]) -> Any:
-    return embedder.embed(texts, role="document") if texts else []
-
-
-def _of_model(error: ModelError | WorkerLostError) -> ModelError:
-    return error if isinstance(error, ModelError) else ModelError(f"while texts were embedded, {error}")
-
-
 def refused_error(name: str, place: str, text: str, error: ModelError, then: str = "") -> EmbeddingGenerationError:
     """Return the error for a chunk that the model refused, at a place such as ``chunk 2 of 3``."""
     start = " ".join(text.split())[:EXCERPT]
     return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {error}{then}")
-
-
-def _is_read_again(source: IngestSource, reading: ReadOptions, read: ReadResult, info: SourceInfo) -> bool:
-    """Return whether a source differs from the stored one only in the version of the readers."""
-    if read.content == info.source_hash:
-        return False
-    earlier = (replace(reading, version=version) for version in range(1, reading.version))
-    return any(source.metadata.combined(source.content_hash(one)) == info.source_hash for one in earlier)
 
 
 def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:

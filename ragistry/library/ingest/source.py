@@ -113,31 +113,35 @@ class SourceFile:
         """Open the file. Raises `SourceError` or `OSError`."""
         return Path(self.path).open("rb")
 
-    def content_hash(self, reading: ReadOptions) -> str:
-        """Return a hash of the bytes and the settings; empty if the file is unreadable."""
+    def digest(self, limits: ExtractLimits) -> bytes | None:
+        """Return what identifies the content; None if the file is unreadable, which the reader reports."""
         path = Path(self.path)
         try:
             status = path.stat()
-            if not S_ISREG(status.st_mode) or status.st_size > reading.limits.bytes:
-                return ""
+            if not S_ISREG(status.st_mode) or status.st_size > limits.bytes:
+                return None
             with path.open("rb") as stream:
-                return hash_of(file_digest(stream, "sha256").hexdigest(), reading, self.path)
+                return file_digest(stream, "sha256").hexdigest().encode()
         except (OSError, ValueError):
-            return ""  # The reader reports what is wrong with the file.
+            return None
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the file may have changed
-        """Return the text, and the `content_hash` of the bytes that were read.
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:
+        """Return a hash of the content with this `digest`, and of the settings."""
+        return hash_of(digest, reading, self.path)
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
+        """Return the text, and the `digest` of the bytes that were read: the file may have changed.
 
         Raises:
             SourceError: The file cannot be read.
         """
         extracted = reading.extract(self.path)
-        return extracted, hash_of(extracted.digest, reading, self.path)
+        return extracted, extracted.digest.encode()
 
 
-def hash_of(digest: str, reading: ReadOptions, name: str) -> str:
-    """Return the `content_hash` of a file with this SHA-256."""
-    return sha256(reading.signature(name) + digest.encode()).hexdigest()
+def hash_of(digest: bytes, reading: ReadOptions, name: str = "") -> str:
+    """Return a hash of a content, and of the settings that affect the chunks of a file with this name."""
+    return sha256(reading.signature(name) + digest).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +158,15 @@ class SourceText:
     def shown(self) -> str:
         return self.source_file
 
-    def content_hash(self, reading: ReadOptions) -> str:
-        return sha256(reading.signature() + self.text.encode(errors="surrogatepass")).hexdigest()
+    def digest(self, limits: ExtractLimits) -> bytes:  # noqa: ARG002
+        return self.text.encode(errors="surrogatepass")
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the text is already known
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:
+        return hash_of(digest, reading)
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
         numbers = range(1, self.text.count("\n") + 2)
-        return Extracted(self.text, self.source_file, "text", line_numbers=numbers), content
+        return Extracted(self.text, self.source_file, "text", line_numbers=numbers), self.digest(reading.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +186,14 @@ class SourceBytes:
     def shown(self) -> str:
         return self.place or self.source_file
 
-    def content_hash(self, reading: ReadOptions) -> str:
-        return sha256(reading.signature(self.source_file) + self.data).hexdigest()
+    def digest(self, limits: ExtractLimits) -> bytes:  # noqa: ARG002
+        return self.data
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
-        return extract_bytes(self.data, self.source_file, self.shown, reading), content
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:
+        return hash_of(digest, reading, self.source_file)
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
+        return extract_bytes(self.data, self.source_file, self.shown, reading), self.data
 
 
 IngestSource = SourceFile | SourceText | SourceBytes
@@ -221,12 +231,14 @@ class ToRead:
 
     Attributes:
         source: The source.
-        unchanged: `content_hash` of the stored version; the source is not read if it is equal.
+        stored: Hash of the stored version; empty if there is none.
+        is_kept: Whether the stored version stays if its content has not changed.
         seen: Size and time of the file when it was listed, for a worker that may see another file.
     """
 
     source: IngestSource
-    unchanged: str = ""
+    stored: str = ""
+    is_kept: bool = False
     seen: tuple[int, int, bool] | None = None
 
 
@@ -240,6 +252,8 @@ class ReadResult:
         warnings: Warnings about the source.
         language: Detected language of the texts; empty if it was not detected.
         lost: Warnings about text that is in no chunk.
+        is_read_again: Whether it differs from the stored version only in the version of the readers.
+        vectors: The vectors that a worker has made, by `searched_text`.
     """
 
     content: str
@@ -247,11 +261,8 @@ class ReadResult:
     warnings: tuple[str, ...] = ()
     language: str = ""
     lost: tuple[str, ...] = ()
-
-
-def read_listed(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadResult | None:
-    """Read a source, or return None if its file differs from the listed one."""
-    return read_source(item, reading, embedder) if look_at(item.source.path) == item.seen else None
+    is_read_again: bool = False
+    vectors: dict[str, Any] = field(default_factory=dict)
 
 
 def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadResult:
@@ -263,17 +274,28 @@ def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadR
     """
     from ragistry.text.detection import detect_language
 
-    with reader_errors(item.source.shown):
-        metadata, content = item.source.metadata, item.source.content_hash(reading)
-        if content and metadata.combined(content) == item.unchanged:
-            return ReadResult(item.unchanged)
-        extracted, content = item.source.read(reading, content)
-        content = metadata.combined(content)
+    source = item.source
+
+    def content_hash(digest: bytes, reading: ReadOptions) -> str:
+        return source.metadata.combined(source.hash_of(digest, reading))
+
+    with reader_errors(source.shown):
+        known = source.digest(reading.limits) if item.is_kept else None
+        if known is not None and content_hash(known, reading) == item.stored:
+            return ReadResult(item.stored)
+        extracted, digest = source.read(reading)
+        content = content_hash(digest, reading)
         chunks = chunks_of(extracted, reading, embedder)
         detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
         language = "" if detected is None else analysis_language(detected.language)
         outside = _outside(extracted.text, chunks)
-        return ReadResult(content, chunks, extracted.warnings + outside, language, extracted.lost + outside)
+        earlier = (replace(reading, version=version) for version in range(1, reading.version))
+        is_read_again = item.stored not in ("", content) and any(
+            content_hash(digest, one) == item.stored for one in earlier
+        )
+        return ReadResult(
+            content, chunks, extracted.warnings + outside, language, extracted.lost + outside, is_read_again
+        )
 
 
 def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
@@ -372,10 +394,10 @@ class MisnamedFile(SourceFile):
 
     __slots__ = ()
 
-    def content_hash(self, reading: ReadOptions) -> str:  # noqa: ARG002, the file is not read
-        return ""
+    def digest(self, limits: ExtractLimits) -> bytes | None:  # noqa: ARG002, the file is not read
+        return None
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:  # noqa: ARG002
         wrong = next(part for part in Path(os.path.realpath(self.path)).parts if not _is_utf8(part))
         raise SourceError(f"'{_escaped(self.path)}': the name '{_escaped(wrong)}' is not UTF-8; rename it")
 

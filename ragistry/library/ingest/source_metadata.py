@@ -41,7 +41,7 @@ class SourceMetadata:
 
     def combined(self, content: str) -> str:
         """Return a hash of the content and of the table's metadata."""
-        if not self.table or not content:
+        if not self.table:
             return content
         return sha256(f"{content}{json.dumps(self.table, sort_keys=True)}".encode()).hexdigest()
 

@@ -13,7 +13,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from hashlib import sha256
 from io import BytesIO, FileIO
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +24,7 @@ from zlib import crc32
 from ragistry.errors import ExtractionError, SourceError
 from ragistry.library.ingest.own_files import is_backup, is_own_member
 from ragistry.library.ingest.report import Failure
-from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes
+from ragistry.library.ingest.source import ReadOptions, SourceFile, extract_bytes, hash_of
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.encoding import names_encoding
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
@@ -85,18 +84,18 @@ class ZipMember(SourceFile):
     def open(self) -> BinaryIO:
         return BytesIO(self._data(ExtractLimits()))
 
-    def content_hash(self, reading: ReadOptions) -> str:
+    def digest(self, limits: ExtractLimits) -> bytes | None:
         try:
-            return self._hash(self._data(reading.limits), reading)
+            return self._data(limits)
         except SourceError:
-            return ""  # the reader reports what is wrong
+            return None  # the reader reports what is wrong
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:  # noqa: ARG002, the hash is that of the bytes read now
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:
+        return hash_of(digest, reading, self.name)
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
         data = self._data(reading.limits)
-        return extract_bytes(data, self.name, self.shown, reading), self._hash(data, reading)
-
-    def _hash(self, data: bytes, reading: ReadOptions) -> str:
-        return sha256(reading.signature(self.name) + data).hexdigest()
+        return extract_bytes(data, self.name, self.shown, reading), data
 
     def _data(self, limits: ExtractLimits) -> bytes:
         """Unpack the member. Raises `ExtractionError`."""

@@ -13,7 +13,7 @@ from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
 from ragistry.readers import front_matter
 from ragistry.readers.encoding import decode
-from ragistry.readers.extracted import Extracted
+from ragistry.readers.extracted import Extracted, ExtractLimits
 from ragistry.readers.line_numbers import line_numbers
 from ragistry.readers.markdown import outline
 from ragistry.text.languages import AUTO, canonical_language
@@ -42,7 +42,13 @@ class RepositoryPage(SourceText):
         """Return a hash without reading the file, so that updates find changes quickly."""
         return f"{self.blob.id}/{VERSION}/{reading.language}/{reading.signature().decode()}"
 
-    def read(self, reading: ReadOptions, content: str) -> tuple[Extracted, str]:
+    def digest(self, limits: ExtractLimits) -> bytes:  # noqa: ARG002
+        return self.blob.id.encode()
+
+    def hash_of(self, digest: bytes, reading: ReadOptions) -> str:  # noqa: ARG002
+        return self.content_hash(reading)
+
+    def read(self, reading: ReadOptions) -> tuple[Extracted, bytes]:
         """Return the text without front matter and shortcodes, and its metadata."""
         if self.blob.size > reading.limits.bytes:
             raise ExtractionError(
@@ -53,7 +59,7 @@ class RepositoryPage(SourceText):
         page.metadata.update(file_path=self.blob.path, repository=self.repository, processed_at=self.processed_at)
         if reading.language != AUTO:  # the store of a repository has no setting of its own
             page.metadata["language"] = canonical_language(reading.language)
-        return page, content
+        return page, self.digest(reading.limits)
 
 
 def read_page(data: bytes, path: str) -> Extracted:
