@@ -254,6 +254,28 @@ def test_interrupt_after_the_record_was_replaced_loses_nothing(
     assert repositories.update("widget-docs").files.added == []
 
 
+@pytest.mark.parametrize("gone", ["", ".git"])
+def test_clone_that_vanishes_while_it_is_read_changes_nothing(
+    repositories: Repositories, clone: Path, gone: str
+) -> None:
+    def vanish(page: str, *_: int) -> None:
+        if page == NAMES[1]:
+            (clone / gone).rename(clone.with_name("moved"))
+
+    with refused(SourceError, str(clone)):
+        repositories.add(clone, progress=vanish)
+    assert (repositories.infos(), list(repositories.root.glob("widget-docs@*"))) == ([], [])
+    clone.with_name("moved").rename(clone / gone)
+    repositories.add(clone)
+    before, record = chunks(repositories), repositories.infos()
+    commit(clone, dict.fromkeys(NAMES, "# New\n\nEvery page is new.\n"))
+    with refused(SourceError, str(clone)):
+        repositories.update("widget-docs", vanish)
+    assert (chunks(repositories), repositories.infos()) == (before, record)
+    clone.with_name("moved").rename(clone / gone)
+    assert repositories.update("widget-docs").files.updated == NAMES
+
+
 KILLED = """
 import os, signal, sys
 from ragistry.library.ingest import run as ingest

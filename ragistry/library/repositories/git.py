@@ -58,8 +58,6 @@ def head(folder: str | os.PathLike[str]) -> Commit:
         SourceError: The folder is not a clone.
     """
     path = Path(folder).resolve()
-    if not path.is_dir():
-        raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; give the folder of a Git clone")
     commit = _git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
     if not _COMMIT.fullmatch(commit):
         raise SourceError(
@@ -124,7 +122,9 @@ def _git(folder: Path, *words: str) -> bytes:
             command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False,
             timeout=GIT_SECONDS,
         )  # fmt: skip
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not folder.is_dir():
+            raise SourceNotFoundError(f"no such folder: {str(folder)!r}; give the folder of a Git clone") from error
         raise SourceError(
             "the program `git` is not installed; install it, or ingest the folder with `ragistry ingest`"
         ) from error

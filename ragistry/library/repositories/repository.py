@@ -239,6 +239,8 @@ class Repositories:
             for blob in blobs
         ]
         report = Ingest(store, self.embedder, self.reading, name).run(pages, progress)
+        if report.failed:
+            head(commit.folder)  # raises if the clone vanished meanwhile, so that not only some pages are new
         if not store.count():
             reasons = "; ".join(failure.error for failure in report.failed[:3]) or "the files are empty"
             raise SourceError(f"no file of {str(commit.folder)!r} could be indexed: {reasons}")
