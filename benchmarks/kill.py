@@ -30,6 +30,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ragistry.library.embedding import reembed
 from ragistry.stores.local import LocalStore
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
 
@@ -172,7 +173,7 @@ def work(folder: str, state: State, seed: str, only: str) -> None:
         elif name == "rename":
             store.move_collection(collection, target)
         elif name == "reembed":
-            store.reembed(Embedder(after["model"]))
+            reembed(store, Embedder(after["model"]))
         elif name == "repair":
             Path(folder, rng.choice(("words", "vectors")), "stamp.json").unlink(missing_ok=True)
             store.repair()

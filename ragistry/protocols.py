@@ -15,7 +15,6 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
-    Progress,
     Ranking,
     Repair,
     Role,
@@ -194,7 +193,7 @@ class LibraryStore(DocumentStore, Protocol):
     @property
     def abilities(self) -> frozenset[str]:
         """The optional abilities: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and `repair`),
-        ``"reembed"``, ``"words_first"`` (`WordsFirstStore`).
+        ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`).
         """
         ...
 
@@ -269,14 +268,6 @@ class LibraryStore(DocumentStore, Protocol):
         """Update derived indexes now instead of at the next search."""
         ...
 
-    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
-        """Embed every chunk without a vector of this embedder, switch to the new vectors, and return their number.
-
-        Searches use the old vectors until all new ones exist; an interrupted run can be continued. Needs the ability
-        ``"reembed"``. Raises `ModelError`.
-        """
-        ...
-
     def verify(self) -> list[str]:
         """Read every file and return the faults, one line each. Needs the ability ``"repair"``."""
         ...
@@ -321,6 +312,31 @@ def as_ranking_store(store: object) -> RankingStore | None:
     layers = (getattr(store, "__dict__", {}), *map(vars, type(store).__mro__))
     first = next((layer for layer in layers if layer.keys() & {"rank", "search", "search_text"}), ())
     return cast("RankingStore", store) if "rank" in first else None
+
+
+class ReembedStore(LibraryStore, Protocol):
+    """A `LibraryStore` with the ability ``"reembed"``: vectors of another embedder are written beside those in use.
+
+    Those of one embedder at a time: later calls for an earlier one raise `EmbeddingMismatchError`.
+    """
+
+    def begin_vectors(self, fingerprint: EmbedderFingerprint) -> None:
+        """Begin the vectors of this embedder, or continue those of an interrupted run."""
+        ...
+
+    def lacking_vectors(
+        self, fingerprint: EmbedderFingerprint, after: int = 0, limit: int = 128
+    ) -> tuple[list[tuple[int, Chunk]], int]:
+        """Return the first chunks without such a vector by their number above ``after``, and the number of all."""
+        ...
+
+    def add_vectors(self, numbers: Sequence[int], vectors: Vectors, *, embedder: EmbedderFingerprint) -> None:
+        """Write the vectors of an embedder. Chunks that were removed or replaced meanwhile are left out."""
+        ...
+
+    def switch_vectors(self, fingerprint: EmbedderFingerprint) -> bool:
+        """Search the new vectors instead of the old ones; False if chunks that were added meanwhile have none yet."""
+        ...
 
 
 class WordsFirstStore(LibraryStore, Protocol):

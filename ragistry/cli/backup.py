@@ -31,7 +31,7 @@ def backup(
     jobs and reports of comparisons are left out.
     """
     from ragistry.library.backup import write_backup
-    from ragistry.stores.embedding import waiting_line
+    from ragistry.stores.records import waiting_line
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:

@@ -200,7 +200,7 @@ def _ingest(
             observer = _EarlyWarnings(progress, as_json)
             report = opened.library.ingest_paths(paths, name, **options, observer=observer, engine=engine)
     except (KeyboardInterrupt, SystemExit):
-        from ragistry.stores.embedding import waiting_line
+        from ragistry.stores.records import waiting_line
 
         if waiting := sum(info.waiting for info in opened.store.sources()):
             error_line(waiting_line(waiting), label="interrupted")

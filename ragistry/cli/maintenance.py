@@ -30,7 +30,7 @@ def verify(
     Chunks that wait for their vectors after an interrupted ingest are counted; they are no problem. Sources with text
     that could not be extracted are listed too.
     """
-    from ragistry.stores.embedding import waiting_line
+    from ragistry.stores.records import waiting_line
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -97,7 +97,7 @@ def reembed(
 
     An interrupted run continues where it stopped. A line says how many chunks there are and about how long it takes.
     """
-    from ragistry.stores.embedding import reembed_seconds
+    from ragistry.library.embedding import reembed, reembed_seconds
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -108,7 +108,7 @@ def reembed(
                 label="note",
             )
         with progress_bar(not as_json) as progress:
-            chunks = opened.store.reembed(opened.embedder, progress)
+            chunks = reembed(opened.store, opened.embedder, progress)
         model = opened.embedder.fingerprint.model
     if as_json:
         print_json({"chunks": chunks, "model": model})

@@ -5,18 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragistry.errors import DuplicateChunkIDError, InvalidChunkError, InvalidFilterError, StoreError
-from ragistry.types import Document, EmbeddedChunk, ScoreKind, SourceInfo, StageScore, Where, ranked
+from ragistry.errors import (
+    DuplicateChunkIDError,
+    EmbeddingMismatchError,
+    InvalidChunkError,
+    InvalidFilterError,
+    StoreError,
+)
+from ragistry.types import (
+    Document,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    ScoreKind,
+    SourceInfo,
+    StageScore,
+    Where,
+    ranked,
+)
 from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
+from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.limits import check_ids
 from ragistry.utils.where import Condition, normalise
-from ragistry.utils.wording import shown
+from ragistry.utils.wording import agreeing, numbered, shown
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -119,6 +135,64 @@ def chunks_of(store: LibraryStore, documents: Sequence[Document]) -> list[Embedd
         EmbeddedChunk(document.content, dict(document.metadata), vector if vector.any() else None)
         for document, vector in zip(documents, vectors, strict=True)
     ]
+
+
+# The embedder
+
+
+class EmbedderRecord(Protocol):
+    """What a store records: its embedder and the one whose vectors are being made, as JSON, and their dimension.
+
+    The dimension is 0 before the first vector.
+    """
+
+    @property
+    def embedder(self) -> str | None: ...
+    @property
+    def next_embedder(self) -> str | None: ...
+    @property
+    def dimension(self) -> int: ...
+
+
+def recorded_embedder(record: EmbedderRecord) -> EmbedderFingerprint | None:
+    """Return the recorded embedder."""
+    return None if record.embedder is None else from_json(record.embedder)
+
+
+def check_embedder(record: EmbedderRecord, fingerprint: EmbedderFingerprint) -> bool:
+    """Return whether an embedder is recorded. Raises `EmbeddingMismatchError` if it is another one."""
+    if recorded := recorded_embedder(record):
+        check_same_embedder(recorded, fingerprint)
+        return True
+    if record.dimension not in (0, fingerprint.dimension):
+        raise EmbeddingMismatchError(
+            f"the vectors in the store have {record.dimension} numbers, those of {fingerprint.model!r} have "
+            f"{fingerprint.dimension}; set embed_model in documents.yaml to the embedder that the store was filled "
+            "with, or run `ragistry reembed`"
+        )
+    return False
+
+
+def is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
+    """Return whether the recorded fingerprint is of this embedder."""
+    return recorded is not None and not differences(from_json(recorded), fingerprint)
+
+
+def superseded_error(record: EmbedderRecord, fingerprint: EmbedderFingerprint) -> EmbeddingMismatchError:
+    """Return the error for a run that a later run with another embedder replaced."""
+    other = from_json(record.next_embedder or record.embedder or "").model
+    return EmbeddingMismatchError(
+        f"the vectors of {fingerprint.model!r} are not in use: another `ragistry reembed`, with {other!r}, started "
+        "later; run it again with the model that you want"
+    )
+
+
+def waiting_line(count: int) -> str:
+    """Say that this many chunks wait for their vectors."""
+    return (
+        f"{numbered(count, 'chunk[|s]')} {agreeing(count, '[waits|wait]')} for vectors and "
+        f"{agreeing(count, '[is|are]')} only found by words; ingest again, or run `ragistry reembed`"
+    )
 
 
 # Results

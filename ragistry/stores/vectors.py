@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragistry.errors import EmbeddingMismatchError, QueryError
+from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, QueryError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ragistry.types import EmbedderFingerprint
 
 AT_ONCE = 1_024
 """Number of vectors that are scaled together."""
@@ -98,3 +100,25 @@ def query_vector(vector: Any, dimension: int | None) -> NDArray[np.float32]:
             "use the embedder that the store was filled with"
         )
     return unit
+
+
+def checked_vectors(fingerprint: EmbedderFingerprint, vectors: Any, count: int) -> NDArray[np.float32]:
+    """Return vectors of the embedder in unit length.
+
+    Raises:
+        InvalidChunkError: They cannot be stored.
+        EmbeddingMismatchError: They have another dimension.
+    """
+    remedy = "the old vectors stay in use; check the model, then run `ragistry reembed` again"
+    try:
+        units = unit_vectors(vectors, count)
+    except (TypeError, ValueError) as error:
+        raise InvalidChunkError(
+            f"{fingerprint.model!r} returned vectors that cannot be stored: {error}; {remedy}"
+        ) from error
+    if units.shape[1] != fingerprint.dimension:
+        raise EmbeddingMismatchError(
+            f"{fingerprint.model!r} returned vectors of {units.shape[1]} numbers instead of {fingerprint.dimension}; "
+            f"{remedy}"
+        )
+    return units

@@ -50,6 +50,10 @@ def _is_near(one: str, other: str) -> bool:
     return len(a) == len(b) and dist(a, b) <= TOLERANCE * max(hypot(*a), hypot(*b))
 
 
+REFILL = "ingest again into another collection of the store (`collection` in documents.yaml)"
+"""What to do with a store whose vectors cannot be replaced."""
+
+
 def check_same_embedder(
     recorded: EmbedderFingerprint, current: EmbedderFingerprint, *, instead: str = "run `ragistry reembed`"
 ) -> None:
@@ -80,9 +84,8 @@ def check_embedder(store: LibraryStore, fingerprint: EmbedderFingerprint) -> Non
     """Raise `EmbeddingMismatchError` if the vectors of the store come from another embedder."""
     recorded = store.embedder()
     if recorded is not None:
-        refill = "ingest again into another collection of the store (`collection` in documents.yaml)"
         check_same_embedder(
-            recorded, fingerprint, instead="run `ragistry reembed`" if "reembed" in store.abilities else refill
+            recorded, fingerprint, instead="run `ragistry reembed`" if "reembed" in store.abilities else REFILL
         )
 
 

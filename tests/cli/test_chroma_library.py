@@ -57,8 +57,9 @@ def test_own_default_that_cannot_run_there_is_an_error_with_its_remedy(served: R
 
 
 def test_what_the_server_lacks_is_refused(served: Run, chroma: ChromaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for command in ("verify", "repair", "reembed"):
+    for command in ("verify", "repair"):
         served(command).refused(1, chroma.host)
+    served("reembed").refused(1, "ChromaStore")
     for variable, value in (("CHROMA_TENANT", "tenant 'nope'"), ("CHROMA_DATABASE", "database 'nope'")):
         with monkeypatch.context() as environment:
             environment.setenv(variable, "nope")

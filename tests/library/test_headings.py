@@ -10,6 +10,7 @@ import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.chunking.breadcrumb import LIMIT, breadcrumb, searched_text
+from ragistry.library.embedding import reembed
 from ragistry.library.ingest.source import ReadOptions, chunks_of
 from ragistry.models.minilm import MiniLMEmbedder
 from ragistry.readers.extract import extract, extract_for_attachment
@@ -77,7 +78,7 @@ def test_new_title_embeds_the_text_again_and_the_old_title_finds_nothing(opened:
 
 def test_reembedding_keeps_the_breadcrumb(opened: Workspace, page: Path) -> None:
     opened.library.ingest_paths([page], "notes")
-    opened.store.reembed(embedder := HashingEmbedder())
+    reembed(opened.store, embedder := HashingEmbedder())
     assert f"Lost words zebra > Camps > Tents\n{PAGE[PAGE.index('## Camps') :].strip()}" in embedder.texts
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from ragistry import open_workspace
 from ragistry.errors import EmbeddingMismatchError, InvalidChunkError, ModelConnectionError
+from ragistry.library.embedding import reembed, reembed_seconds
 from ragistry.models.queries import QueryEmbedder
-from ragistry.stores.embedding import reembed_seconds
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
@@ -87,7 +87,7 @@ def store(tmp_path: Path) -> Iterator[LocalStore]:
 def test_afterwards_the_new_vectors_are_searched(store: LocalStore, dimension: int) -> None:
     assert_all_of(store, OLD)  # and are in memory
     new = Model("new", dimension)
-    assert store.reembed(new) == 3 * CHUNKS
+    assert reembed(store, new) == 3 * CHUNKS
     assert_all_of(store, new)
     with pytest.raises(EmbeddingMismatchError):
         store.use_embedder(OLD.fingerprint)
@@ -96,13 +96,13 @@ def test_afterwards_the_new_vectors_are_searched(store: LocalStore, dimension: i
 def test_an_interrupted_run_leaves_the_old_vectors_and_is_continued_by_the_same_model(store: LocalStore) -> None:
     stopped = Model("new", stop_at=2)
     with pytest.raises(ModelConnectionError):
-        store.reembed(stopped)
+        reembed(store, stopped)
     assert_all_of(store, OLD)
-    assert store.reembed(Model("new")) == 3 * CHUNKS - len(stopped.texts) < 3 * CHUNKS
+    assert reembed(store, Model("new")) == 3 * CHUNKS - len(stopped.texts) < 3 * CHUNKS
     assert_all_of(store, Model("new"))
     with pytest.raises(ModelConnectionError):
-        store.reembed(Model("other", stop_at=2))
-    assert store.reembed(A) == 3 * CHUNKS, "another model begins again"
+        reembed(store, Model("other", stop_at=2))
+    assert reembed(store, A) == 3 * CHUNKS, "another model begins again"
     assert_all_of(store, A)
 
 
@@ -111,7 +111,7 @@ def test_chunks_that_are_written_meanwhile_are_embedded_too(store: LocalStore) -
         put(store, "x", OLD, 3)
         put(store, "new", OLD, 3)
 
-    store.reembed(Model("a", meanwhile=ingest))
+    reembed(store, Model("a", meanwhile=ingest))
     assert store.count() == 2 * CHUNKS + 6
     assert_all_of(store, A)
 
@@ -131,31 +131,31 @@ FLAWS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", FLAWS)
 def test_flawed_vectors_are_refused_and_the_old_ones_stay(store: LocalStore, name: str) -> None:
     with refused((InvalidChunkError, EmbeddingMismatchError), "'new'", "the old vectors stay in use"):
-        store.reembed(Model("new", flaw=FLAWS[name]))
+        reembed(store, Model("new", flaw=FLAWS[name]))
     assert_all_of(store, OLD)
 
 
 def test_vectors_of_any_length_are_kept_at_length_one(store: LocalStore) -> None:
-    store.reembed(Model("a", flaw=lambda rows: (rows * 3).astype(np.float64).tolist()))
+    reembed(store, Model("a", flaw=lambda rows: (rows * 3).astype(np.float64).tolist()))
     assert_all_of(store, A)
 
 
 def test_of_two_runs_at_once_the_later_embedder_wins_and_equal_ones_agree(store: LocalStore) -> None:
     with closing(LocalStore(store.folder)) as other:
         with refused(EmbeddingMismatchError):
-            store.reembed(Model("a", meanwhile=lambda: other.reembed(B)))
+            reembed(store, Model("a", meanwhile=lambda: reembed(other, B)))
         assert_all_of(other, B)
         assert_all_of(store, B)
-        store.reembed(Model("a", meanwhile=lambda: other.reembed(A)))
+        reembed(store, Model("a", meanwhile=lambda: reembed(other, A)))
         assert_all_of(other, A)
     assert_all_of(store, A)
-    assert store.reembed(A) == 0
+    assert reembed(store, A) == 0
 
 
 def test_vectors_of_the_old_embedder_are_refused_afterwards(store: LocalStore) -> None:
     """An ingest that began before the run continues after it."""
     with closing(LocalStore(store.folder)) as other:
-        other.reembed(A)
+        reembed(other, A)
     for call in (
         lambda: put(store, "x", OLD),
         lambda: store.add_documents([EmbeddedChunk("new", {}, OLD.embed(["new"])[0])]),
@@ -201,7 +201,7 @@ def test_a_process_with_another_embed_model_searches_with_the_recorded_one(tmp_p
             started.library.ingest_text("water", collection="notes", source="water")
         with open_workspace(tmp_path, **new) as other:
             assert reembed_seconds(other.store, other.embedder) is not None
-            other.store.reembed(other.embedder)
+            reembed(other.store, other.embedder)
             assert reembed_seconds(other.store, other.embedder) is None
         found = started.search("tea", technique="hybrid")
         assert (found.documents[0].content, found.degraded) == ("green tea", ())
@@ -243,7 +243,7 @@ def test_a_search_during_which_the_vectors_are_replaced_is_repeated(
         for number in range(6):  # the first search uses the vectors that were written first
             if number:
                 chosen = new if number % 2 else back
-                meanwhile.append(lambda chosen=chosen: chosen.store.reembed(chosen.embedder))
+                meanwhile.append(lambda chosen=chosen: reembed(chosen.store, chosen.embedder))
             found = searching.search(f"green tea {number}", technique=technique)
             assert (found.documents[0].content, meanwhile) == ("green tea", [])
             assert len(set(found.degraded)) <= 1

@@ -18,10 +18,11 @@ import pytest
 from ragistry import Workspace, connect, open_workspace
 from ragistry.errors import EmbeddingGenerationError, ModelConnectionError
 from ragistry.library.copying import copy_library
+from ragistry.library.embedding import reembed
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.run import AT_ONCE
-from ragistry.stores.embedding import waiting_line
 from ragistry.stores.local import LocalStore
+from ragistry.stores.records import waiting_line
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.types import EmbeddedChunk
@@ -155,7 +156,7 @@ def test_another_ingest_or_reembed_continues(
     embedder.check = None
     assert waiting(workspace) == FILES  # what is small is written with its vectors
     assert first(workspace, "another", "naive")[0] == "another.txt"
-    assert workspace.store.reembed(embedder) == FILES
+    assert reembed(workspace.store, embedder) == FILES
     assert (waiting(workspace), workspace.store.verify()) == (0, [])
     assert first(workspace, many()["40.txt"], "naive") == ("40.txt", ())
 
@@ -174,7 +175,7 @@ def test_refused_source_is_found_by_its_words_and_asked_for_again(
         assert waiting(workspace) == 1
         assert first(workspace, "pump7", "bm25") == ("7.txt", ())
         assert first(workspace, many()["8.txt"], "naive")[0] == "8.txt"
-    assert workspace.store.reembed(embedder) == 0
+    assert reembed(workspace.store, embedder) == 0
     assert waiting(workspace) == 1
     embedder.check = None
     report = workspace.library.ingest_folder(folder, "notes")

@@ -20,6 +20,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from ragistry.library.embedding import reembed
 from ragistry.stores.local import LocalStore, vectors, words
 from ragistry.testing.hashed import HashingEmbedder
 from tests.stores.local_stores import ALL, DIMENSION, Truth, moved, put, truth_of, version_of
@@ -97,7 +98,7 @@ WRITES: dict[str, tuple[Callable[[LocalStore], object], Truth]] = {
     "rename": (lambda store: store.move_collection("c", "d"), truth_of(moved(A, "d"), moved(B, "d"))),
     "clear": (lambda store: store.clear_collection(), {}),
     "reembed": (
-        lambda store: store.reembed(OTHER),
+        lambda store: reembed(store, OTHER),
         truth_of(*([c._replace(embedding=OTHER.embed([c.text])[0]) for c in source] for source in (A, B))),
     ),
 }

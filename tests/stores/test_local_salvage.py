@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ragistry.errors import StoreCorruptError, StoreError
+from ragistry.library.embedding import reembed
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk, Repair
@@ -148,7 +149,7 @@ def assert_repaired(folder: Path, truth: Content, sources: Sequence[list[Embedde
             assert names_of(truth.keys() - kept, truth) <= set(repair.again), where
         store.use_embedder(EMBEDDING.fingerprint)
         put(store, *(s for s in sources if (s[0].metadata["collection"], s[0].metadata["source_file"]) in repair.again))
-        store.reembed(EMBEDDING)
+        reembed(store, EMBEDDING)
         store.discard_kept()
         assert not list(folder.glob("*damaged*"))
         again = truth.keys() if chunks else set()

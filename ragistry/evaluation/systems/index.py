@@ -29,11 +29,11 @@ from ragistry.evaluation.progress import ESTIMATE
 from ragistry.evaluation.systems.masking import MaskedStore, masked_store, real_name
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
+from ragistry.library.embedding import embed_each
 from ragistry.library.ingest.run import Ingest, refused_error
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.readers.extracted import Extracted
-from ragistry.stores.embedding import embed_each
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
 from ragistry.types import Chunk, EmbeddedChunk, EmbedderFingerprint, Progress, Role, SourceInfo

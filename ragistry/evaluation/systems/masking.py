@@ -154,7 +154,7 @@ class MaskedStore:
         raise UnsupportedError("a comparison only reads its store; remove the call that writes to it")
 
     add_documents = replace_source = move_source = move_collection = delete = clear_collection = _refused
-    use_embedder = known_vectors = writing = flush = reembed = verify = repair = _refused
+    use_embedder = known_vectors = writing = flush = verify = repair = _refused
 
     def _check_vectors(self) -> None:
         if not self._has_vectors:

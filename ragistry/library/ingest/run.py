@@ -29,12 +29,12 @@ from ragistry.errors import (
     StoreError,
     WorkerLostError,
 )
+from ragistry.library.embedding import PLAIN, embed_each, embed_waiting
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, has_place_of, is_same_file, taken
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, LibraryStore, WordsFirstStore
-from ragistry.stores.embedding import PLAIN, embed_each, embed_waiting
 from ragistry.text.detection import detect_language, language_warnings
 from ragistry.text.languages import AUTO
 from ragistry.trace import span

@@ -26,7 +26,6 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
-    Progress,
     Repair,
     SourceInfo,
     Where,
@@ -40,7 +39,7 @@ from ragistry.utils.where import normalise
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
-    from ragistry.protocols import Embedder, Vectors
+    from ragistry.protocols import Vectors
 
 log = logging.getLogger(__name__)
 
@@ -282,9 +281,6 @@ class ChromaStore:
 
     def search_text(self, *_: object, **__: object) -> list[Document]:
         self._refuse("does not search words", f"use 'naive', as the default and as a base, or {LOCAL}")
-
-    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:  # noqa: ARG002
-        self._refuse("cannot replace its vectors", f"{OTHER_COLLECTION}, or {LOCAL}")
 
     def verify(self) -> list[str]:
         self._refuse("keeps its own files", f"use ChromaDB's own tools, or {LOCAL}")

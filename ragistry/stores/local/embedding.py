@@ -5,21 +5,19 @@ New vectors are written to a second table; searches use the old ones until every
 
 from __future__ import annotations
 
-import logging
 import sqlite3
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragistry.stores.embedding import AT_ONCE, embed_missing, is_of, superseded_error
 from ragistry.stores.local import rows
-from ragistry.stores.local.database import Database, advance, read_head
-from ragistry.types import Chunk, EmbedderFingerprint, Progress
+from ragistry.stores.local.database import advance, read_head
+from ragistry.stores.records import is_of, superseded_error
+from ragistry.stores.vectors import checked_vectors
+from ragistry.types import Chunk, EmbedderFingerprint
 from ragistry.utils.fingerprints import to_json
-from ragistry.utils.wording import agreeing, numbered
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors
-
-log = logging.getLogger(__name__)
+    from ragistry.protocols import Vectors
 
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
@@ -27,91 +25,47 @@ def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerp
     connection.execute("UPDATE head SET embedder = ?, dimension = ?", (to_json(fingerprint), fingerprint.dimension))
 
 
-def reembed(database: Database, embedder: Embedder, progress: Progress | None) -> int:
-    """See `LibraryStore.reembed`. With the recorded embedder, only chunks without vectors are embedded."""
-    fingerprint = embedder.fingerprint
-    with database.write() as connection:
-        table = _begin(connection, fingerprint)
-    after = 0
-
-    def missing() -> tuple[list[tuple[int, Chunk]], int]:
-        nonlocal after
-        with database.read() as connection:
-            lacking = f"chunks.key > ? AND chunks.key NOT IN (SELECT key FROM {table})"
-            chunks = list(rows.chunks_where(connection, lacking, after, limit=AT_ONCE))
-            [left] = connection.execute(f"SELECT count(*) FROM chunks WHERE {lacking}", (after,)).fetchone()
-            after = chunks[-1][0] if chunks else after
-            return chunks, left
-
-    def keep(keys: list[int], vectors: Vectors) -> bool:
-        with database.write() as connection:
-            if _begin(connection, fingerprint, only_continue=True) != table:
-                return False
-            _keep(connection, table, keys, vectors)
-            return True
-
-    def switch() -> bool:
-        with database.write() as connection:
-            is_finished = _begin(connection, fingerprint, only_continue=True) != table
-            return is_finished or _switch(connection, fingerprint, table)
-
-    def may_wait(keys: list[int]) -> bool:
-        with database.write() as connection:
-            if waits := set(keys) <= rows.waiting_among(connection, keys):
-                connection.executemany("UPDATE waiting SET refused = 1 WHERE key = ?", ((key,) for key in keys))
-        if waits:
-            log.warning(
-                "%s refuses %s; %s only found by words", fingerprint.model, numbered(len(keys), "chunk[|s]"),
-                agreeing(len(keys), "[it stays|they stay]"),
-            )  # fmt: skip
-        return waits
-
-    return embed_missing(embedder, progress, missing=missing, keep=keep, switch=switch, may_wait=may_wait)
-
-
-def _begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, *, only_continue: bool = False) -> str:
-    """Return the table for the vectors; vectors of an earlier run with the same embedder are kept.
-
-    ``only_continue``: raise `EmbeddingMismatchError` if a run with another embedder began meanwhile.
-    """
+def begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
+    """Begin the vectors of this embedder; those of an earlier run with it are kept."""
     head = read_head(connection)
-    if is_of(head.embedder, fingerprint):
-        if not only_continue:
-            connection.execute("DELETE FROM next_vectors")
-            connection.execute("UPDATE head SET next_embedder = NULL")
-        return "vectors"
-    if not is_of(head.next_embedder, fingerprint):
-        if only_continue:
-            raise superseded_error(head, fingerprint)
+    is_recorded = is_of(head.embedder, fingerprint)
+    if is_recorded or not is_of(head.next_embedder, fingerprint):
         connection.execute("DELETE FROM next_vectors")
-        connection.execute("UPDATE head SET next_embedder = ?", (to_json(fingerprint),))
-    return "next_vectors"
+        connection.execute("UPDATE head SET next_embedder = ?", (None if is_recorded else to_json(fingerprint),))
 
 
-def _keep(connection: sqlite3.Connection, table: str, keys: list[int], vectors: Vectors) -> None:
-    """Write the vectors of the chunks that still exist."""
-    stored = rows.ids_of(connection, keys)
-    kept = [row for row, key in enumerate(keys) if key in stored]
+def lacking(
+    connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, after: int, limit: int
+) -> tuple[list[tuple[int, Chunk]], int]:
+    """Return the first chunks above a key that have no vector of this embedder, and the number of all of them."""
+    condition = f"chunks.key > ? AND chunks.key NOT IN (SELECT key FROM {_table(connection, fingerprint)})"
+    chunks = list(rows.chunks_where(connection, condition, after, limit=limit))
+    [left] = connection.execute(f"SELECT count(*) FROM chunks WHERE {condition}", (after,)).fetchone()
+    return chunks, left
+
+
+def keep(
+    connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, keys: Sequence[int], vectors: Vectors
+) -> None:
+    """Write the vectors of those of these chunks that still exist and have none."""
+    units, table = checked_vectors(fingerprint, vectors, len(keys)), _table(connection, fingerprint)
+    present = rows.ids_of(connection, keys) if table == "next_vectors" else rows.waiting_among(connection, keys)
+    kept = [row for row, key in enumerate(keys) if key in present]
+    keys = [keys[row] for row in kept]
+    rows.put_vectors(connection, table, keys, units[kept])
     if table == "vectors":
-        settle(connection, [keys[row] for row in kept], vectors[kept])
-    else:
-        rows.put_vectors(connection, table, [keys[row] for row in kept], vectors[kept])
+        head = read_head(connection)
+        connection.executemany("DELETE FROM waiting WHERE key = ?", ((key,) for key in keys))
+        if any(key < head.settled for key in keys):  # the index of vectors has passed them
+            connection.execute("UPDATE head SET generation = generation + 1")
+        advance(connection, head)
 
 
-def settle(connection: sqlite3.Connection, keys: list[int], vectors: Vectors) -> None:
-    """Write the vectors of chunks that had none."""
-    head = read_head(connection)
-    rows.put_vectors(connection, "vectors", keys, vectors)
-    connection.executemany("DELETE FROM waiting WHERE key = ?", ((key,) for key in keys))
-    if any(key < head.settled for key in keys):  # the index of vectors has passed them
-        connection.execute("UPDATE head SET generation = generation + 1")
-    advance(connection, head)
-
-
-def _switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, table: str) -> bool:
+def switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> bool:
     """Switch searches to the new vectors; False if chunks added meanwhile have none yet."""
-    lacking = f"key NOT IN (SELECT key FROM {table}) AND key NOT IN (SELECT key FROM waiting WHERE refused)"
-    if connection.execute(f"SELECT 1 FROM chunks WHERE {lacking} LIMIT 1").fetchone():
+    table = _table(connection, fingerprint)
+    missing = f"key NOT IN (SELECT key FROM {table}) AND key NOT IN (SELECT key FROM waiting WHERE refused)"
+    if connection.execute(f"SELECT 1 FROM chunks WHERE {missing} LIMIT 1").fetchone():
         return False
     if table == "next_vectors":
         connection.execute("DELETE FROM vectors")
@@ -122,3 +76,13 @@ def _switch(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint, ta
     record_embedder(connection, fingerprint)
     advance(connection, read_head(connection))
     return True
+
+
+def _table(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> str:
+    """Return the table of this embedder's vectors. Raises `EmbeddingMismatchError` if a later run has another one."""
+    head = read_head(connection)
+    if is_of(head.embedder, fingerprint):
+        return "vectors"
+    if not is_of(head.next_embedder, fingerprint):
+        raise superseded_error(head, fingerprint)
+    return "next_vectors"

@@ -16,17 +16,25 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import ConfigError, StoreError
 from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
-from ragistry.stores.embedding import check_embedder, checked_vectors, recorded_embedder, waiting_line
-from ragistry.stores.local import rows
+from ragistry.stores.local import embedding, rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
-from ragistry.stores.local.embedding import record_embedder, reembed, settle
+from ragistry.stores.local.embedding import record_embedder
 from ragistry.stores.local.index import DerivedIndex, Stale, View
 from ragistry.stores.local.salvage import discard_kept, faults, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
-from ragistry.stores.records import best_documents, best_scores, check_deletion, check_stored, in_order
+from ragistry.stores.records import (
+    best_documents,
+    best_scores,
+    check_deletion,
+    check_embedder,
+    check_stored,
+    in_order,
+    recorded_embedder,
+    waiting_line,
+)
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -35,7 +43,6 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
-    Progress,
     Ranking,
     Repair,
     ScoreKind,
@@ -49,7 +56,7 @@ from ragistry.utils.where import Condition, normalise
 from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors
+    from ragistry.protocols import Vectors
 
 log = logging.getLogger(__name__)
 Read = TypeVar("Read")
@@ -161,15 +168,14 @@ class LocalStore:
             change = _change(connection, head)
         self._written(change.after, change)
 
-    def add_vectors(self, numbers: Sequence[int], vectors: Vectors) -> None:
+    def add_vectors(
+        self, numbers: Sequence[int], vectors: Vectors, *, embedder: EmbedderFingerprint | None = None
+    ) -> None:
         with self._database.write() as connection:
-            head = self._head_to_write(connection)
-            if (fingerprint := recorded_embedder(head)) is None:
+            fingerprint = embedder or recorded_embedder(self._head_to_write(connection))
+            if fingerprint is None:
                 raise StoreError("no embedder is recorded; call use_embedder first")
-            units = checked_vectors(fingerprint, vectors, len(numbers))
-            waiting = rows.waiting_among(connection, numbers)
-            present = [row for row, number in enumerate(numbers) if number in waiting]
-            settle(connection, [numbers[row] for row in present], units[present])
+            embedding.keep(connection, fingerprint, numbers, vectors)
             head = read_head(connection)
         self._written(head)
 
@@ -467,11 +473,23 @@ class LocalStore:
 
     # Maintenance
 
-    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
-        done = reembed(self._database, embedder, progress)
-        self._database.erase()
-        self._embedder = embedder.fingerprint
-        return done
+    def begin_vectors(self, fingerprint: EmbedderFingerprint) -> None:
+        with self._database.write() as connection:
+            embedding.begin(connection, fingerprint)
+
+    def lacking_vectors(
+        self, fingerprint: EmbedderFingerprint, after: int = 0, limit: int = 128
+    ) -> tuple[list[tuple[int, Chunk]], int]:
+        with self._database.read() as connection:
+            return embedding.lacking(connection, fingerprint, after, limit)
+
+    def switch_vectors(self, fingerprint: EmbedderFingerprint) -> bool:
+        with self._database.write() as connection:
+            is_complete = embedding.switch(connection, fingerprint)
+        if is_complete:
+            self._database.erase()
+            self._embedder = fingerprint
+        return is_complete
 
     def verify(self) -> list[str]:
         """Read every file and return the faults, one line each."""

@@ -6,17 +6,19 @@ New vectors are written to a second table; searches use the old ones until every
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragistry.stores.embedding import AT_ONCE, check_embedder, embed_missing, is_of, superseded_error
 from ragistry.stores.postgres import rows
-from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
+from ragistry.stores.postgres.database import Connection, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.where import Sql
-from ragistry.types import Chunk, EmbedderFingerprint, Progress
+from ragistry.stores.records import check_embedder, is_of, superseded_error
+from ragistry.stores.vectors import checked_vectors
+from ragistry.types import Chunk, EmbedderFingerprint
 from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors
+    from ragistry.protocols import Vectors
 
 
 def record_embedder(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
@@ -28,68 +30,49 @@ def record_embedder(write: Transaction, fingerprint: EmbedderFingerprint) -> Non
         )
 
 
-def reembed(database: Database, embedder: Embedder, progress: Progress | None) -> int:
-    """See `LibraryStore.reembed`. Vectors of an interrupted run with the same embedder are kept."""
-    fingerprint = embedder.fingerprint
-    head = database.read(lambda connection: read_head(connection, database.place))
-    if is_of(head.embedder, fingerprint):
-        return 0
-    database.write(lambda write: _begin(write, fingerprint), alone=True)
-
-    def missing() -> tuple[list[tuple[int, Chunk]], int]:
-        return database.read(lambda connection: _missing(connection, head))
-
-    def keep(keys: list[int], vectors: Vectors) -> bool:
-        database.write(lambda write: _keep(write, fingerprint, keys, vectors))
-        return True
-
-    def switch() -> bool:
-        return database.write(lambda write: _switch(write, fingerprint), alone=True)[0]
-
-    return embed_missing(embedder, progress, missing=missing, keep=keep, switch=switch)
-
-
-def _begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
+def begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
+    """Begin the vectors of this embedder; those of an earlier run with it are kept."""
     head = write.head
-    if not is_of(head.next_embedder, fingerprint):
+    if not is_of(head.embedder, fingerprint) and not is_of(head.next_embedder, fingerprint):
         write.connection.execute(f"DROP TABLE IF EXISTS {head.next_vectors}")
         create_vectors(write.connection, head.next_vectors)
         write.connection.execute("UPDATE head SET next_embedder = %s", (to_json(fingerprint),))
 
 
-def _missing(connection: Connection, head: Head) -> tuple[list[tuple[int, Chunk]], int]:
-    """Read some of the chunks without a new vector, and their total number."""
-    lacking = Sql(f"NOT EXISTS (SELECT FROM {head.next_vectors} AS new WHERE new.key = chunks.key)")
-    if connection.execute("SELECT to_regclass(%s)", (head.next_vectors,)).fetchone() == (None,):
+def lacking(
+    connection: Connection, head: Head, fingerprint: EmbedderFingerprint, after: int, limit: int
+) -> tuple[list[tuple[int, Chunk]], int]:
+    """Return the first chunks above a key that have no vector of this embedder, and the number of all of them."""
+    if _is_in_use(head, fingerprint):
         return [], 0
-    found = list(rows.chunks_where(connection, lacking, AT_ONCE))
-    [left] = connection.execute(f"SELECT count(*) FROM chunks WHERE {lacking.text}").fetchone() or (0,)
+    text = f"key > %s AND NOT EXISTS (SELECT FROM {head.next_vectors} AS new WHERE new.key = chunks.key)"
+    found = list(rows.chunks_where(connection, Sql(text, (after,)), limit))
+    [left] = connection.execute(f"SELECT count(*) FROM chunks WHERE {text}", (after,)).fetchone() or (0,)
     return found, int(left)
 
 
-def _keep(write: Transaction, fingerprint: EmbedderFingerprint, keys: list[int], vectors: Vectors) -> None:
-    """Write the vectors of the chunks that still exist and have none."""
-    if is_of(write.head.embedder, fingerprint):
-        return  # another run with the same embedder was faster
-    _check_own(write.head, fingerprint)
+def keep(write: Transaction, fingerprint: EmbedderFingerprint, keys: Sequence[int], vectors: Vectors) -> None:
+    """Write the vectors of those of these chunks that still exist and have none."""
+    units = checked_vectors(fingerprint, vectors, len(keys))
+    if _is_in_use(write.head, fingerprint):
+        return
     found = write.connection.execute(
         "SELECT key FROM chunks WHERE key = ANY(%s::bigint[]) "
         f"AND key NOT IN (SELECT key FROM {write.head.next_vectors}) FOR UPDATE",
-        (keys,),
+        (list(keys),),
     )
     stored = {key for (key,) in found}
     kept = [row for row, key in enumerate(keys) if key in stored]
     if kept:
-        rows.put_vectors(write.connection, write.head.next_vectors, [keys[row] for row in kept], vectors[kept])
+        rows.put_vectors(write.connection, write.head.next_vectors, [keys[row] for row in kept], units[kept])
 
 
-def _switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
+def switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
     """Switch searches to the new vectors; False if chunks added meanwhile have none yet."""
     head = write.head
-    if is_of(head.embedder, fingerprint):
-        return True  # another run with the same embedder was faster
-    _check_own(head, fingerprint)
-    if _missing(write.connection, head)[0]:
+    if _is_in_use(head, fingerprint):
+        return True
+    if lacking(write.connection, head, fingerprint, 0, 1)[0]:
         return False
     write.connection.execute(f"DROP TABLE {head.vectors}")
     write.connection.execute(
@@ -99,6 +82,10 @@ def _switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
     return True
 
 
-def _check_own(head: Head, fingerprint: EmbedderFingerprint) -> None:
+def _is_in_use(head: Head, fingerprint: EmbedderFingerprint) -> bool:
+    """Return whether searches use this embedder. Raises `EmbeddingMismatchError` if a later run has another one."""
+    if is_of(head.embedder, fingerprint):
+        return True
     if not is_of(head.next_embedder, fingerprint):
         raise superseded_error(head, fingerprint)
+    return False

@@ -20,15 +20,23 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.numbers import Number, Whole
 from ragistry.errors import StoreConnectionError, StoreError, UnsupportedError
 from ragistry.stores.chunk_checks import as_list, check_chunks, check_source
-from ragistry.stores.embedding import check_embedder, recorded_embedder
 from ragistry.stores.local.index import Stale
-from ragistry.stores.postgres import rows
+from ragistry.stores.postgres import embedding, rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
-from ragistry.stores.postgres.embedding import record_embedder, reembed
+from ragistry.stores.postgres.embedding import record_embedder
 from ragistry.stores.postgres.vectors import build_index, nearest
 from ragistry.stores.postgres.where import condition
 from ragistry.stores.postgres.words import ChangePosition, FollowingWords
-from ragistry.stores.records import Keys, Scores, best_documents, check_deletion, check_stored, in_order
+from ragistry.stores.records import (
+    Keys,
+    Scores,
+    best_documents,
+    check_deletion,
+    check_embedder,
+    check_stored,
+    in_order,
+    recorded_embedder,
+)
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -37,7 +45,6 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
-    Progress,
     Repair,
     ScoreKind,
     SourceInfo,
@@ -46,7 +53,7 @@ from ragistry.types import (
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 
 if TYPE_CHECKING:
-    from ragistry.protocols import Embedder, Vectors
+    from ragistry.protocols import Vectors
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -426,11 +433,23 @@ class PostgresStore:
 
     # Maintenance
 
-    def reembed(self, embedder: Embedder, progress: Progress | None = None) -> int:
-        done = reembed(self._primary, embedder, progress)
-        self._own = max(self._own, self._primary.read(self._number))
-        self._embedder = embedder.fingerprint
-        return done
+    def begin_vectors(self, fingerprint: EmbedderFingerprint) -> None:
+        self._write(lambda write: embedding.begin(write, fingerprint), alone=True)
+
+    def lacking_vectors(
+        self, fingerprint: EmbedderFingerprint, after: int = 0, limit: int = 128
+    ) -> tuple[list[tuple[int, Chunk]], int]:
+        return self._primary.read(
+            lambda connection: embedding.lacking(connection, self._head(connection), fingerprint, after, limit)
+        )
+
+    def add_vectors(self, numbers: Sequence[int], vectors: Vectors, *, embedder: EmbedderFingerprint) -> None:
+        self._write(lambda write: embedding.keep(write, embedder, numbers, vectors))
+
+    def switch_vectors(self, fingerprint: EmbedderFingerprint) -> bool:
+        if is_complete := self._write(lambda write: embedding.switch(write, fingerprint), alone=True):
+            self._embedder = fingerprint
+        return is_complete
 
     def verify(self) -> list[str]:
         self._refuse()
