@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 import ragistry
 
@@ -16,7 +16,7 @@ INVISIBLE = re.MULTILINE | re.DOTALL
 
 def llms_txt() -> str:
     """The text of the file, in the order of ``nav`` in mkdocs.yml."""
-    nav = YAML(typ="safe").load((FOLDER.parent / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    nav = yaml.safe_load((FOLDER.parent / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     alone = [entry for entry in nav if isinstance(_only(entry)[1], str)]
     sections = [("Manual", alone), *(_only(entry) for entry in nav if entry not in alone)]
     parts = ["# Ragistry", f"> {(ragistry.__doc__ or '').splitlines()[0]}"]

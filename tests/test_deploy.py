@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from zipfile import ZipFile
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from docs.commands import commands, subcommands
 from ragistry.cli.demo import COLLECTIONS
@@ -33,7 +33,7 @@ def instructions(name: str) -> list[str]:
 
 
 def compose() -> dict[str, Any]:
-    return YAML(typ="safe").load(DEPLOY / "compose.yaml")
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 
 
 def run(*words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:

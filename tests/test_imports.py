@@ -9,7 +9,7 @@ import pytest
 
 import ragistry
 
-HEAVY = ("chromadb", "numpy", "onnxruntime", "tokenizers", "yaml", "ruamel", "pydantic", "httpx", "typer", "rich")
+HEAVY = ("chromadb", "numpy", "onnxruntime", "tokenizers", "yaml", "pydantic", "httpx", "typer", "rich")
 HELP = """
 import contextlib, io, sys
 from ragistry.cli import main
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
         ("import ragistry", HEAVY, set()),
         ("import numpy", HEAVY, {"numpy"}),  # the measurement sees what is loaded
         (REGISTRY, ("pocketflow", "ragistry.techniques.graph"), set()),
-        (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "ruamel", "pydantic", "httpx", "rich", "filelock"), set()),
+        (HELP, ("chromadb", "numpy", "onnxruntime", "yaml", "pydantic", "httpx", "rich", "filelock"), set()),
         (SEARCH, ("filelock",), set()),
     ],
     ids=["package", "numpy", "techniques", "help", "search"],

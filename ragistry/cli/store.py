@@ -104,7 +104,7 @@ def _entry(text: str, name: str, root: Path, resolved: Any) -> StoreEntry:
 
 
 def _parsed(text: str, name: str) -> str | dict[str, Any]:
-    from ragistry.config.yaml_file import parse_yaml
+    from ragistry.utils.yaml_tree import parse_yaml
 
     try:
         entry = parse_yaml(text, name).data

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ragistry.config.yaml_file import parse_yaml
 from ragistry.errors import ConfigError, InvalidConfigError
+from ragistry.utils.yaml_tree import parse_yaml
 
 LIST = "collections"
 MARK = "\ufeff"

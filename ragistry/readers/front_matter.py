@@ -15,14 +15,14 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time
-from functools import cache
-from itertools import accumulate
 from typing import Any, NamedTuple
 
+from ragistry.errors import InvalidConfigError
 from ragistry.readers.blocks import reason_of
 from ragistry.utils.custom_metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text
 from ragistry.utils.metadata import scalar_problem
 from ragistry.utils.wording import one_line
+from ragistry.utils.yaml_tree import converted, parse_yaml
 
 Load = Callable[[str], Any]
 
@@ -33,10 +33,6 @@ _RESERVED = RESERVED - {"section"}  # chunks below a heading have their own
 
 _ATTEMPTS = 200  # to load parts of a block that cannot be read as a whole
 _LIMIT = 65_536  # characters; YAML and TOML take a second for every 200,000
-_ALIASES = 10  # of YAML with merged mappings; twelve lines that merge each other ten times have 10 ** 12 keys
-_BRACKETS = re.compile(r"[\[\]{}]")
-_DEEPEST = 1_000  # the time of YAML grows with the square of the depth
-_MERGE = re.compile(r"<<|merge")  # the second is the name of its tag
 _DEEP_KEY = re.compile(r"^(?:[^.\n]*\.){200}", re.MULTILINE)  # of TOML, whose time grows with the square of the depth
 _FENCED = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LOOKS_MEANT = re.compile(r"(?:---[ \t]*\n[\w-]+:(?:\s|$)|\+\+\+[ \t]*\n|\{\s*\")")
@@ -47,6 +43,8 @@ _COLON = re.compile(r"[^\[\]{}\"'|>%@`,?-].*:(?:\s|$)")  # what people write wit
 _DECIMAL = re.compile(r"""(?:^|[{,])[ \t]*["']?([\w-]+)["']?[ \t]*[:=]([^"'#\n]*\d\.\d*0)(?!\d)""", re.MULTILINE)
 _SHORTENED = re.compile(r"(?<![\w.+-])-?\d+\.\d*0(?![\w.])")
 _CONTINUED = re.compile(r"[\s#\]})-]|$")  # lines of a value, comments and empty lines
+_KINDS = frozenset({"null", "bool", "int", "float", "timestamp", "str", "seq", "map", "!"})
+_PARSER_ERRORS = (RecursionError, ArithmeticError, LookupError, TypeError, ValueError)  # `InvalidConfigError` too
 
 
 class FrontMatter(NamedTuple):
@@ -65,7 +63,7 @@ def split(text: str) -> FrontMatter:
     """
     try:
         fields, unread, end = _parse(text)
-    except _parser_errors() as error:
+    except _PARSER_ERRORS as error:
         return FrontMatter({}, text, f"front matter cannot be read and was kept as text: {_reason(error)}")
     if fields is None:
         return FrontMatter({}, text, _why_text(text) if _LOOKS_MEANT.match(text) else "")
@@ -117,7 +115,7 @@ def _parse(text: str) -> tuple[Mapping[Any, Any] | None, list[str], int]:
     load = _load_yaml if found[1] == "---" else _load_toml
     try:
         fields = load(found[2])
-    except _parser_errors():
+    except _PARSER_ERRORS:
         entries = list(_entries(found[2], _ENTRY[found[1]]))
         if not _is_meant(entries):
             raise
@@ -174,7 +172,7 @@ def _readable(entries: Sequence[_Entry], load: Load) -> tuple[dict[Any, Any], li
             found = load("\n".join(entry.text for entry in part))
             if not isinstance(found, Mapping):
                 raise TypeError("not a key with a value")
-        except _parser_errors() as error:
+        except _PARSER_ERRORS as error:
             first = part[0]
             if len(part) == 1 and load is _load_yaml and (text := _as_text(first.text)):
                 fields.setdefault(*text)
@@ -209,39 +207,16 @@ def _as_text(entry: str) -> tuple[str, str] | None:
 
 
 def _load_yaml(block: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.events import AliasEvent
-
-    if _depth(block) > _DEEPEST:
-        raise RecursionError(f"lists and mappings are nested more than {_DEEPEST:,} deep")
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _constructor()
-    yaml.composer.warn_double_anchors = False
-    if _MERGE.search(block) and sum(isinstance(event, AliasEvent) for event in yaml.parse(block)) > _ALIASES:
-        raise ValueError(f"mappings are merged with more than {_ALIASES} aliases, the limit")
-    return yaml.load(block)
+    return parse_yaml(block, "", _value).data
 
 
-@cache
-def _constructor() -> type[Any]:
-    """Return a constructor that keeps codes such as ``00123``, and numbers of more than 64 bits, as text."""
-    from ruamel.yaml.constructor import SafeConstructor
-
-    class Constructor(SafeConstructor):
-        """A class of its own, because constructors are added to classes."""
-
-    def construct(constructor: SafeConstructor, node: Any) -> int | str:
-        number, text = constructor.construct_yaml_int(node), str(node.value)
-        is_code = _CODE.fullmatch(text) or (text.isdigit() and scalar_problem(number))
-        return text if is_code else number
-
-    Constructor.add_constructor("tag:yaml.org,2002:int", construct)
-    return Constructor
-
-
-def _depth(block: str) -> int:
-    """Return the maximum number of open brackets, including those in texts."""
-    return max(accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(block)), default=0)
+def _value(kind: str, text: str) -> Any:
+    """Return the value of a scalar; codes such as ``00123``, and numbers of more than 64 bits, stay text."""
+    if kind not in _KINDS:
+        raise InvalidConfigError(f"the tag {kind!r} is unknown")
+    value = converted(kind, text)
+    is_code = kind == "int" and (_CODE.fullmatch(text) or (text.isdigit() and scalar_problem(value)))
+    return text if is_code else value
 
 
 def _load_toml(block: str) -> dict[str, Any]:
@@ -250,19 +225,9 @@ def _load_toml(block: str) -> dict[str, Any]:
     return tomllib.loads(block)
 
 
-def _parser_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of the three parsers.
-
-    All but the first two are of ruamel, for values such as ``!!int ''`` or ``2024-13-45``.
-    """
-    from ruamel.yaml.error import YAMLError
-
-    return (YAMLError, RecursionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
 def _reason(error: Exception) -> str:
-    problem = getattr(error, "problem", None)
-    return one_line(str(problem)) if problem else reason_of(error)
+    """Return the reason without the line in the block, which may be a part of the front matter."""
+    return one_line(str(error).partition(": ")[2]) if isinstance(error, InvalidConfigError) else reason_of(error)
 
 
 def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:

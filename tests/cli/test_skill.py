@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ruamel.yaml import YAML
+import yaml
 
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
@@ -15,7 +15,7 @@ def test_skill_has_the_front_matter_of_the_format_and_replaces_an_older_one(ragi
     path = corpus({"ragistry/SKILL.md": old}, folder=".agents/skills") / "ragistry" / "SKILL.md"
     assert ragistry("mcp", "skill", ".agents/skills").out == "wrote .agents/skills/ragistry/SKILL.md\n"
     _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
-    head = YAML(typ="safe").load(front)
+    head = yaml.safe_load(front)
     assert head["name"] == path.parent.name
     assert 100 < len(head["description"]) <= 1024
     assert len(head["compatibility"]) <= 500

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from ruamel.yaml import YAML
 
 from ragistry.config.settings import DEFAULTS
 from ragistry.techniques.classes import techniques_schema
+from ragistry.utils.yaml_tree import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ def schema() -> Draft202012Validator:
 
 def problems(schema: Draft202012Validator, text: str) -> list[str]:
     """Return the rules that a text breaks, each with the value."""
-    found = schema.iter_errors(YAML(typ="safe", pure=True).load(text))
+    found = schema.iter_errors(parse_yaml(text, "").data)
     return [f"{error.validator}: {error.instance!r}" for error in found]
 
 
