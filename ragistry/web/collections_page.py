@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
+from ragistry.config.files import slug
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, numbered
@@ -65,7 +66,7 @@ def _row(view: CollectionsView, entry: CollectionState) -> Built[CollectionState
     name, shown = entry.name, entry.display_name
     with row() as made:
         with cell("rg-name"):
-            ui.link(shown, f"/collection/{quote(name, safe='')}").classes("rg-whole-row")
+            ui.link(shown, _address(name)).classes("rg-whole-row")
             if shown != name:
                 ui.label(name).classes("rg-dim")
         sources = text_cell("", "rg-number", unit="sources")
@@ -85,17 +86,30 @@ def _row(view: CollectionsView, entry: CollectionState) -> Built[CollectionState
     return made, fill
 
 
+def _address(name: str) -> str:
+    return f"/collection/{quote(name, safe='')}"
+
+
 async def _add(view: CollectionsView) -> None:
+    """Add a collection, and open its page, on which files are added. A name such as "My Papers" is also shown."""
+
     def add(values: dict[str, str]) -> bool:
-        create = view.state.workspace.library.create_collection
-        create(values["Name"], values["Description"], values["Display name"] or None)
+        typed, name = values["Name"], slug(values["Name"])
+        shown = values["Display name"] or (None if name == typed else typed)
+        view.state.workspace.library.create_collection(name, values["Description"], shown)
         return True
+
+    async def add_and_open(values: dict[str, str]) -> bool:
+        added = await _attempt_write(view, add, values)
+        if added:
+            ui.navigate.to(_address(slug(values["Name"])))
+        return added
 
     await ask_fields(
         "Add collection",
         "Add",
         {"Name": "", "Display name": "", "Description": ""},
-        lambda values: _attempt_write(view, add, values),
+        add_and_open,
         hint="Routers and chat tools choose the collection by its description.",
     )
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from nicegui import ui
 from starlette.requests import Request
 
-from ragistry.config.files import slug
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.library.asked import log_question
-from ragistry.server.jobs import SavedJob
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import SearchRequest, Where
 from ragistry.utils.wording import numbered
 from ragistry.web.answer_panel import AnswerPanel
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
-from ragistry.web.error_list import ErrorList, attempt
+from ragistry.web.error_list import ErrorList
 from ragistry.web.filters import filters_where, offered_filters
 from ragistry.web.layout import heading, page_layout
 from ragistry.web.manual_page import manual_link
@@ -26,11 +24,8 @@ from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, SearchForm, SearchQuery
-from ragistry.web.upload_widget import drop_zone, job_list
 from ragistry.web.why_panel import why_panel
 from ragistry.workspace import Workspace
-
-PROPOSED = "My documents"
 
 
 def register(state: AppState) -> None:
@@ -93,7 +88,10 @@ class SearchPage:
             self._busy = ui.label().classes("rg-dim rg-busy").props("role=status")
             self._about = ui.label().classes("rg-dim rg-about")
             self._errors = ErrorList()
-            self._welcome = empty_library_section(state)
+            with ui.element("div").classes("rg-welcome") as self._welcome:
+                ui.label("The library is empty.").classes("rg-welcome-text")
+                ui.link("Add your first files", "/collections")
+            self._welcome.set_visibility(False)
             with ui.element("div").classes("rg-split"):
                 with ui.element("div").classes("rg-column"):
                     self._answering = AnswerPanel(state, lambda document: self._reader.open(document))
@@ -109,7 +107,7 @@ class SearchPage:
         filters = offered_filters(info for entry in found for info in entry.sources)
         self._form.offer({entry.name: entry.display_name for entry in found}, filters, is_empty=not filled)
         sources = sum(len(entry.sources) for entry in found)
-        self._welcome(found)
+        self._welcome.set_visibility(not filled)
         names = ", ".join(filled[:4]) + (f" and {len(filled) - 4} more" if len(filled) > 4 else "")
         self._about.set_text(f"{numbered(sources, '[source|sources]')} in {names}" if filled else "")
 
@@ -202,41 +200,3 @@ def _request(workspace: Workspace, question: SearchQuery, technique: str) -> Sea
     limits += [where] if (where := filters_where(question.filters)) else []
     request = question.request(technique, {"$and": limits} if limits else None)
     return replace(request, collection=collections[0]) if len(collections) == 1 else request
-
-
-def empty_library_section(state: AppState) -> Callable[[CollectionStates], None]:
-    """Show an upload area while the library is empty. Call the result with the current collections."""
-    earlier = {job.id for job in state.jobs.list_jobs() if job.ended}
-    known: dict[str, str] = {}
-
-    async def collection() -> str | None:
-        typed = (name.value or "").strip() or PROPOSED
-        target = known.get(typed, slug(typed))
-
-        def make() -> str:
-            library = state.workspace.library
-            if target not in (entry.name for entry in library.collections.entries()):
-                library.create_collection(target, "", None if target == typed else typed)
-            return target
-
-        return await attempt(make)
-
-    def ours() -> list[SavedJob]:
-        """Return the jobs that had not ended when the window opened."""
-        return [job for job in state.jobs.list_jobs() if job.id not in earlier]
-
-    with ui.element("div").classes("rg-welcome"):
-        with ui.element("div").classes("rg-part") as first:
-            ui.label("The library is empty. Add your first files.").classes("rg-welcome-text")
-            name = ui.input("Collection", value=PROPOSED).props("dense outlined").classes("rg-welcome-name")
-            drop_zone(state, collection)
-        job_list(state, ours)
-    first.set_visibility(False)
-
-    def show(found: CollectionStates) -> None:
-        known.update({entry.display_name: entry.name for entry in found})
-        if found and name.value == PROPOSED and PROPOSED not in known:
-            name.set_value(found[0].display_name)
-        first.set_visibility(not any(entry.chunks for entry in found))
-
-    return show

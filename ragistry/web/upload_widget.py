@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
@@ -25,8 +25,6 @@ NO_MEDIA = (
 )
 """Function of the browser that refuses files before they are sent. TypeScript has the type of a film."""
 
-GetCollection = Callable[[], Awaitable[str | None]]
-"""Returns the collection for the files, and creates it if necessary; None if that failed."""
 EVERY = 0.5
 """Seconds between two updates of a window."""
 LINES = 100
@@ -35,17 +33,13 @@ LINES = 100
 
 def upload_section(state: AppState, collection: str) -> None:
     """Show an upload area, and a field for a folder."""
-
-    async def here() -> str:
-        return collection
-
     with ui.element("div").classes("rg-intake"):
-        drop_zone(state, here, collection)
+        _drop_zone(state, collection)
         _folder(state, collection)
 
 
-def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> None:
-    """Show an area to drop or choose files. Files that are refused at once are listed for ``collection``."""
+def _drop_zone(state: AppState, collection: str) -> None:
+    """Show an area to drop or choose files."""
 
     async def refuse(event: events.GenericEventArguments) -> None:
         refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
@@ -54,9 +48,7 @@ def drop_zone(state: AppState, target: GetCollection, collection: str = "") -> N
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
 
         async def upload(event: events.MultiUploadEventArguments) -> None:
-            found = await target()
-            if found is not None:
-                await _queue_uploads(state, found, event, replace=bool(replace.value))
+            await _queue_uploads(state, collection, event, replace=bool(replace.value))
 
         uploader = ui.upload(
             multiple=True,
