@@ -40,13 +40,13 @@ class Trace:
     reasons: set[str] = field(default_factory=set)
 
     def stages(self) -> tuple[Stage, ...]:
-        return tuple(
+        return tuple([
             Stage(
                 one.name, one.ms, one.documents_in, one.documents_out, one.model_calls, one.tokens, one.depth,
                 one.detail, one.degraded,
             )
             for one in self.opened
-        )  # fmt: skip
+        ])  # fmt: skip
 
 
 _SDK = "opentelemetry.sdk.trace"

@@ -121,8 +121,11 @@ class Ranking:
 
     def stage_scores(self, key: int) -> tuple[StageScore, ...]:
         """Return the scores of all stages for one chunk, earliest first."""
-        earlier = [score for part in self.parts if key in part.scores for score in part.stage_scores(key)]
-        return (*earlier, StageScore(self.stage, self.kind, self.scores[key]))
+        scores: tuple[StageScore, ...] = ()
+        for part in self.parts:
+            if key in part.scores:
+                scores += part.stage_scores(key)
+        return (*scores, StageScore(self.stage, self.kind, self.scores[key]))
 
 
 class Chunk(NamedTuple):

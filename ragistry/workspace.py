@@ -84,6 +84,7 @@ def open_workspace(
     registry.language = resolved.settings.language
     workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)
     resources.workspace = workspace
+    registry.embedder_of = workspace._recorded_embedder
     try:
         # Built now, so that errors of the configuration are reported when the workspace is opened.
         workspace.embedder  # noqa: B018
@@ -352,7 +353,6 @@ class Workspace(WorkspaceMethods):
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
             generator=self._default_generator,
             questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
-            recorded_embedder=self._recorded_embedder,
         )  # fmt: skip
 
     def _token_models(self) -> list[TokenEmbedder]:

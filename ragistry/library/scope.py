@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
+from ragistry.library.condition_checks import with_stored_dates
 from ragistry.protocols import LibraryStore
+from ragistry.techniques.folding import COPY_PLACES
 from ragistry.types import Document, SourceInfo
-from ragistry.utils.where import Condition, normalise
+from ragistry.utils.where import Condition, both, normalise
 
 
 class _Orphans(NamedTuple):
@@ -65,15 +67,25 @@ class Names:
         def with_current(document: Document) -> Document:
             under = document.metadata.get("collection")
             own = self.current.get(under) if isinstance(under, str) else None
-            return replace(document, metadata=document.metadata | {"collection": own}) if own else document
+            if own is None:
+                return document
+            metadata = document.metadata | {"collection": own}
+            if places := metadata.get(COPY_PLACES):
+                parts = [place.partition(": ") for place in places]
+                metadata[COPY_PLACES] = [f"{self.current.get(name, name)}{mark}{rest}" for name, mark, rest in parts]
+            return replace(document, metadata=metadata)
 
         return [with_current(document) for document in documents]
 
-    def with_stored_names(self, condition: Condition) -> Condition:
-        """Add the former names of collections to a condition."""
-        if not self.is_renaming:
-            return condition
-        return Condition(_with_former(condition, {own: under for under, own in self.current.items() if under != own}))
+    def joined(self, scope: Condition | None, where: Condition | None) -> Condition | None:
+        """Join the condition of a caller, with names and dates as they are stored, to that of the collections."""
+        if where is None:
+            return scope
+        stored = with_stored_dates(where)
+        if self.is_renaming:
+            former = {own: under for under, own in self.current.items() if under != own}
+            stored = Condition(_with_former(stored, former))
+        return stored if scope is None else both(scope, stored)
 
 
 class Scope:
@@ -92,19 +104,25 @@ class Scope:
             self._names = known = Names(self.collections, entries)
         return known
 
-    def condition_for_all(self, names: Names | None = None) -> Condition | None:
-        """Return the condition that excludes chunks of undefined collections.
+    def condition(self, names: Names, collection: str | None) -> Condition | None:
+        """Return the condition for the chunks of one collection, or of all defined collections.
 
-        The store is read again only after documents.yaml changed. Usually a search only checks the date of that file,
-        and runs without a condition, which is faster.
+        For all, the store is read again only after documents.yaml changed. Usually a search only checks the date of
+        that file, and runs without a condition, which is faster.
 
         Args:
-            names: The names of the collections; None for the current ones.
+            names: The names of the collections.
+            collection: Name of the collection; None for all.
 
         Returns:
-            The condition, or None if all chunks belong to defined collections.
+            The condition, or None if all chunks of the store belong to defined collections.
+
+        Raises:
+            CollectionNotFoundError: The collection does not exist.
         """
-        names, known = self.current_names() if names is None else names, self._orphans
+        if collection is not None:
+            return names.condition_for(collection)
+        known = self._orphans
         if known is None or known.names is not names:
             self._orphans = known = _Orphans(names, tuple(self._orphaned_names(names)))
         return normalise({"collection": {"$nin": known.stored}}) if known.stored else None

@@ -23,7 +23,8 @@ from ragistry.errors import (
     StoreError,
 )
 from ragistry.library import moving
-from ragistry.library.condition_checks import ValueKinds, check_condition, with_stored_dates
+from ragistry.library.condition_checks import ValueKinds, check_condition
+from ragistry.library.follow_up import following
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
@@ -33,35 +34,21 @@ from ragistry.models.queries import embedded_together
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader
-from ragistry.techniques.folding import (
-    COPIES,
-    COPY_PLACES,
-    fold_identical,
-    folded,
-    for_model,
-    identity,
-    place_name,
-    retrieve_filled,
-)
-from ragistry.techniques.follow_up import following
-from ragistry.techniques.registered import RegisteredTechnique
+from ragistry.techniques.folding import COPIES, COPY_PLACES, folded, folds, identity, place_name
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import (
     TOP_K_LIMIT,
     Document,
-    EmbedderFingerprint,
     RetrievalResult,
-    Role,
     SearchRequest,
     SourceInfo,
     Where,
 )
 from ragistry.utils.dataclass_json import to_json
-from ragistry.utils.fingerprints import differences
 from ragistry.utils.ids import composed
 from ragistry.utils.limits import check_previous, check_queries
-from ragistry.utils.where import Condition, both, normalise
+from ragistry.utils.where import Condition, normalise
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -69,23 +56,10 @@ if TYPE_CHECKING:
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.pipelines.answer import AnswerStream
-    from ragistry.protocols import Vectors
 
 
-SWITCHES = 3
+ATTEMPTS = 3
 """Number of attempts of a search during which the embedder of the store is replaced."""
-
-
-class _RecordedEmbedder:
-    """An embedder that reports with each vector that it is not the one of the settings."""
-
-    def __init__(self, embedder: Embedder, note: str) -> None:
-        self._embedder, self._note = embedder, note
-        self.fingerprint, self.count_tokens = embedder.fingerprint, embedder.count_tokens
-
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
-        degraded(self._note)
-        return self._embedder.embed(texts, role=role)
 
 
 class DocumentService(IngestMethods, SearchMethods):
@@ -101,7 +75,6 @@ class DocumentService(IngestMethods, SearchMethods):
         after_write: Called after chunks were added or deleted.
         generator: Returns the generator for answers, or None if none is configured.
         questions: Keeps the questions that people ask; None to keep none.
-        recorded_embedder: Returns the embedder of the vectors in the store, or None if it is not known here.
     """
 
     def __init__(
@@ -116,7 +89,6 @@ class DocumentService(IngestMethods, SearchMethods):
         after_write: Callable[[], object] = lambda: None,
         generator: Callable[[], Generator | None] = lambda: None,
         questions: QuestionLog | None = None,
-        recorded_embedder: Callable[[EmbedderFingerprint], Embedder | None] = lambda _: None,
     ) -> None:
         self.collections = collections
         self.store = store
@@ -129,8 +101,6 @@ class DocumentService(IngestMethods, SearchMethods):
         self.generator = generator
         self.questions = questions
         self.scope = Scope(collections, store)
-        self._recorded_embedder = recorded_embedder
-        self._recorded: tuple[EmbedderFingerprint, TechniqueRegistry] | None = None
         self._finish_removal()
 
     def _wrote(self, *collections: str) -> None:
@@ -192,71 +162,36 @@ class DocumentService(IngestMethods, SearchMethods):
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         names = self.scope.current_names()
         where = None if request.where is None else normalise(request.where)
-        condition = self._condition(names, request.collection, where)
+        scope = self.scope.condition(names, request.collection)
+        condition = names.joined(scope, where)
         previous = check_previous(request.previous)
-        chosen = following(self.registry.chosen(request.technique), previous)
+        registry = self.registry.current()
+        chosen = following(registry.chosen(request.technique), previous)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
             top_k = request.top_k if request.top_k is not None or chosen.sets_top_k else self.n_results
-            renamed = names.with_current_names if names.is_renaming else list[Document]
-
-            def retrieved(technique: RegisteredTechnique) -> list[Document]:
-                return retrieve_filled(
-                    lambda number: renamed(technique.retrieve(request.query, top_k=number, where=condition)),
-                    fold_identical,
-                    top_k,
-                    once=technique.asks_model,
-                )
-
-            token = for_model.set(False)
+            token, tried = folds.set(True), 0
             try:
-                documents = self._with_recorded_embedder(chosen, request, retrieved)
+                while True:
+                    try:
+                        documents = chosen.retrieve(request.query, top_k=top_k, where=condition)
+                        break
+                    except EmbeddingMismatchError:
+                        tried, other = tried + 1, self.registry.with_recorded_embedder(registry)
+                        if other is None or tried == ATTEMPTS:
+                            raise
+                        registry, chosen = other, following(other.chosen(request.technique), previous)
             finally:
-                for_model.reset(token)
-            if any(COPIES in document.metadata for document in documents):
+                folds.reset(token)
+            if names.is_renaming:
+                documents = names.with_current_names(documents)
+            if [one for one in documents if COPIES in one.metadata]:
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
-                self._check_where(names, where, request.collection, found=bool(documents))
+                self._check_where(where, scope, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
-
-    def _with_recorded_embedder(
-        self,
-        chosen: RegisteredTechnique,
-        request: SearchRequest,
-        retrieve: Callable[[RegisteredTechnique], list[Document]],
-    ) -> list[Document]:
-        """Search with the technique, or if the vectors are those of another embedder, with that one, and report it.
-
-        The setting ``embed_model`` was changed then, here or for another process. A search during which `reembed`
-        replaces the vectors is repeated.
-        """
-        known, left = self._recorded, SWITCHES
-        used = known if known is not None and self.store.embedder() == known[0] else None
-        while True:
-            technique = chosen
-            if used is not None:
-                technique = following(used[1].chosen(request.technique), check_previous(request.previous))
-            try:
-                return retrieve(technique)
-            except EmbeddingMismatchError:
-                own, left = self.embedder.fingerprint, left - 1
-                recorded = self.store.embedder() if "reembed" in self.store.abilities else None
-                if not left or recorded is None or not differences(recorded, used[0] if used else own):
-                    raise
-                used = None
-                if differences(recorded, own):
-                    embedder = self._recorded_embedder(recorded)
-                    if embedder is None:
-                        raise
-                    note = (
-                        f"the vectors are those of {recorded.model!r}, with which this search was made; run `ragistry "
-                        f"reembed` for {own.model!r}, unless embed_model was changed after this program started: then "
-                        "start it again"
-                    )
-                    registry = self.registry.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
-                    used = self._recorded = recorded, registry
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)
@@ -288,20 +223,11 @@ class DocumentService(IngestMethods, SearchMethods):
         ]
         return folded(document, others)
 
-    def _check_where(self, names: Names, where: Condition, collection: str | None, *, found: bool) -> None:
-        scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
-        for said in (
-            check_condition(self.store, where, scope, found=found),
-            self._kinds.uncompared(where, scope),
-        ):
+    def _check_where(self, where: Condition, scope: Condition | None, *, found: bool) -> None:
+        for said in (check_condition(self.store, where, scope, found=found), self._kinds.uncompared(where, scope)):
             if said:
                 with stage("where"):
                     degraded(said)
-
-    def _condition(self, names: Names, collection: str | None, where: Condition | None) -> Condition | None:
-        scope = self.scope.condition_for_all(names) if collection is None else names.condition_for(collection)
-        meant = None if where is None else names.with_stored_names(with_stored_dates(where))
-        return both(scope, meant) if scope is not None and meant is not None else scope or meant
 
     def list_sources(self, collection: str | None = None) -> list[str]:
         """List the names of the sources, sorted and without duplicates."""
@@ -508,7 +434,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def count(self, collection: str | None = None) -> int:
         """Count the chunks of one collection, or of all collections."""
-        return self.store.count(self._condition(self.scope.current_names(), collection, None))
+        return self.store.count(self.scope.condition(self.scope.current_names(), collection))
 
     def _finish_removal(self) -> None:
         self.collections.finish_removal(lambda name: not self.store.count({"collection": name}))

@@ -10,13 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 from ragistry.chunking.places import places_in
 from ragistry.errors import QueryError, RagistryError
-from ragistry.library.condition_checks import with_stored_dates
+from ragistry.library.follow_up import following
 from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
 from ragistry.techniques.folding import identity, place_name
-from ragistry.techniques.follow_up import following
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.text.phrases import count_held, parse_query
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
@@ -158,12 +157,8 @@ class _Search:
 
     def _condition(self) -> Where | None:
         """Return the condition of the search."""
-        scope, where = self.library.scope, self.request.where
-        collection = self.request.collection
-        own = scope.condition_for_all(self.names) if collection is None else self.names.condition_for(collection)
-        parts = [own] if own is not None else []
-        parts += [self.names.with_stored_names(with_stored_dates(normalise(where)))] if where is not None else []
-        return {"$and": parts} if parts else None
+        where = None if self.request.where is None else normalise(self.request.where)
+        return self.names.joined(self.library.scope.condition(self.names, self.request.collection), where)
 
     def _is_expected(self, document: Document, chunks: Sequence[Document]) -> bool:
         """Whether a result has text of an expected chunk; a technique may join chunks to larger results."""

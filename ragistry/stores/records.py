@@ -25,7 +25,6 @@ from ragistry.types import (
     SourceInfo,
     StageScore,
     Where,
-    ranked,
 )
 from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
@@ -217,15 +216,13 @@ def best_documents(
         ids_of: Returns the ids of stored keys.
         documents_of: Returns the documents of stored keys.
     """
-    keys, scores = found
-    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
-    score_of = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    if len(score_of) > top_k:  # the lowest ids win ties with the last one
-        score_of = _in_rank_order(score_of, ids_of(list(score_of)), top_k)
-    return ranked(
-        Document(chunk.content, chunk.metadata, score_of[key], chunk.id, (StageScore(stage, kind, score_of[key]),))
-        for key, chunk in documents_of(list(score_of)).items()
-    )
+    scores = best_scores(found, top_k, kind, ids_of=ids_of)
+    chunks = documents_of(list(scores))
+    return [
+        Document(chunk.content, chunk.metadata, score, chunk.id, (StageScore(stage, kind, score),))
+        for key, score in scores.items()
+        if (chunk := chunks.get(key)) is not None
+    ]
 
 
 def best_scores(
@@ -239,15 +236,10 @@ def best_scores(
     equal = values[1:] == values[:-1]
     if equal.any():
         tied = np.append(equal, False) | np.append(False, equal)
-        ids = ids_of(keys[tied].tolist())
-        pairs = zip((-values[tied]).tolist(), keys[tied].tolist(), strict=True)
-        keys[tied] = [key for _, _, key in sorted((score, ids.get(key, ""), key) for score, key in pairs)]
+        ids, among = ids_of(keys[tied].tolist()), keys[tied].tolist()
+        by_id = sorted(zip((-values[tied]).tolist(), [ids.get(key, "") for key in among], among, strict=True))
+        keys[tied] = [key for _, _, key in by_id]
     return dict(zip(keys[:top_k].tolist(), values[:top_k].tolist(), strict=True))
-
-
-def _in_rank_order(score_of: Mapping[int, float], ids: Mapping[int, str], top_k: int) -> dict[int, float]:
-    best = sorted(ids, key=lambda key: (-score_of[key], ids[key]))[:top_k]
-    return {key: score_of[key] for key in best}
 
 
 def in_order(ids: Iterable[Any], keys: Mapping[str, int], documents: Mapping[int, Document]) -> list[Document]:

@@ -14,8 +14,11 @@ COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of passages that are folded under it, and their places."""
 FIRST_WORDS, LAST_CHARACTERS = 3, 12
 """What is compared before whole texts are: the first words, and the last characters of the last word."""
-for_model: ContextVar[bool | None] = ContextVar("ragistry_for_model", default=None)
-"""Whether a technique that asks a model is retrieving; None outside of a search of a library: nothing is folded."""
+folds: ContextVar[bool | None] = ContextVar("ragistry_folds", default=None)
+"""Whether the results of the next technique are folded, because a model or the caller of a library reads them.
+
+None outside of a search of a library.
+"""
 
 Retrieve = Callable[[int | None], list[Document]]
 """Number of documents, or None → documents."""
@@ -38,52 +41,29 @@ def retrieve_filled(
         first: Number of documents to retrieve at first; by default ``top_k``.
         once: Retrieve no more, because each retrieval asks a model.
     """
-    asked = top_k if first is None else first
+    asked, left = top_k if first is None else first, list[Document]()
     while True:
         found = retrieve(asked)
-        left = reduce(found)
+        left = max(reduce(found), left, key=len)  # a technique from elsewhere may return fewer when asked for more
         top_k = len(found) if top_k is None else top_k
         if once or len(left) >= top_k or asked == TOP_K_LIMIT or (asked is not None and len(found) < asked):
             return left[:top_k]
         asked = min(TOP_K_LIMIT, 4 * max(top_k, asked or 0))
 
 
-def retrieve_folded(
-    retrieve: Retrieve, top_k: int | None, *, asks_model: bool = False, once: bool = False
-) -> list[Document]:
-    """Retrieve documents; fold identical ones if a technique that asks a model wants them in a search of a library.
-
-    Args:
-        retrieve: See `retrieve_filled`.
-        top_k: See `retrieve_filled`.
-        asks_model: What ``retrieve`` retrieves itself is for a model.
-        once: See `retrieve_filled`.
-    """
-    folds = for_model.get()
-    if folds is None:
-        return retrieve(top_k)
-    token = for_model.set(asks_model)
-    try:
-        return retrieve_filled(retrieve, fold_identical, top_k, once=once) if folds else retrieve(top_k)
-    finally:
-        for_model.reset(token)
-
-
 def fold_identical(documents: list[Document]) -> list[Document]:
     """Fold documents that are identical (see `identity`) under the best of them."""
-    ends = [_ends(document.content) for document in documents]
-    counts = Counter(ends)
-    if len(counts) == len(documents):
+    ends = [  # what texts share that are identical after white space; chunks of a source often begin alike
+        (*one.content.split(None, FIRST_WORDS)[:FIRST_WORDS], *one.content.rstrip()[-LAST_CHARACTERS:].split()[-1:])
+        for one in documents
+    ]
+    if len(set(ends)) == len(documents):
         return documents
+    counts = Counter(ends)
     groups: dict[Hashable, list[Document]] = {}
     for document, own in zip(documents, ends, strict=True):
         groups.setdefault(own if counts[own] == 1 else identity(document), []).append(document)
     return [folded(best, others) for best, *others in groups.values()]
-
-
-def _ends(text: str) -> tuple[str, ...]:
-    """Return what texts share if they are identical after white space. Chunks of a source often begin alike."""
-    return (*text.split(None, FIRST_WORDS)[:FIRST_WORDS], *text.rstrip()[-LAST_CHARACTERS:].split()[-1:])
 
 
 def identity(document: Document) -> tuple[str, str]:

@@ -98,10 +98,11 @@ class HybridTechnique:
         where = None if where is None else normalise(where)
         ranking = self._ranked(query, wanted, where)
         if ranking is not None and (read := ranking.read(list(ranking.scores))) is not None:
-            return ranked(
+            documents = [
                 Document(one.content, one.metadata, ranking.scores[key], one.id, ranking.stage_scores(key))
                 for key, one in read.items()
-            )[:wanted]
+            ]
+            return ranked(documents)[:wanted]
         depth = whole_parts(wanted, self.config.fetch)
         found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base, _ in self._asked])
         with stage("fuse", fusion=self.config.fusion) as this:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +11,7 @@ from pydantic import BaseModel, Field
 from ragistry.config.numbers import Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
-from ragistry.techniques.folding import retrieve_folded
+from ragistry.techniques.folding import fold_identical, folds, retrieve_filled
 from ragistry.techniques.prompting import (
     HasWords,
     PromptedConfig,
@@ -81,7 +82,8 @@ class HyDETechnique(PromptedTechnique):
                 vector = np.mean(np.vstack([vectors, vector]), axis=0, dtype=np.float32)
                 vector /= max(float(np.linalg.norm(vector)), 1e-12)
         with stage("search") as this:
-            documents = retrieve_folded(lambda number: self.store.search(vector, number or top_k, where=where), top_k)
+            search = partial(self.store.search, vector, where=where)
+            documents = retrieve_filled(search, fold_identical, top_k) if folds.get() else search(top_k)
             this.documents_out = len(documents)
         return documents
 

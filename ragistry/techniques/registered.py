@@ -6,6 +6,7 @@ import os
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from traceback import walk_tb
@@ -15,7 +16,7 @@ from ragistry.errors import ConfigError, RagistryError, TechniqueError
 from ragistry.protocols import Generator, Reranker, Technique
 from ragistry.techniques.built_in import is_built_in, least_scores
 from ragistry.techniques.classes import retrieve_complaints
-from ragistry.techniques.folding import retrieve_folded
+from ragistry.techniques.folding import fold_identical, folds, retrieve_filled
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.text.phrases import parse_query
 from ragistry.trace import stage
@@ -122,27 +123,29 @@ class RegisteredTechnique:
         return RegisteredTechnique(self.name, technique, sets_top_k=self.sets_top_k, phrases=self._phrases, over=[self])
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
-        return retrieve_folded(
-            lambda number: self._run(query, number, where), top_k, asks_model=self._has_model, once=self.asks_model
-        )
-
-    def _run(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
         if self._checks_arguments:
             check_query(query)
             if top_k is not None:
                 check_top_k(top_k)
         if self._checks_results and where is not None:
             where = normalise(where)
+        folds_here = folds.get()
+        token = folds.set(None if folds_here is None else self._has_model)
         with stage(self.name) as this:
             try:
                 parsed = parse_query(query) if self._phrases is not None and isinstance(query, str) else None
                 if self._phrases is None or parsed is None:
-                    documents = self._retrieve(query, top_k, where)
+                    run = partial(self._retrieve, query, where=where)
                 else:
-                    documents = self._phrases.run(self._retrieve, query, parsed, top_k, where)
+                    run = partial(self._phrases.run, self._retrieve, query, parsed, where=where)
+                documents = (
+                    retrieve_filled(run, fold_identical, top_k, once=self.asks_model) if folds_here else run(top_k)
+                )
             except Exception as error:
                 name_error(error, self.name)
                 raise
+            finally:
+                folds.reset(token)
             this.documents_out = len(documents)
         return documents
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -21,7 +21,7 @@ from ragistry.errors import (
     UnknownTechniqueError,
 )
 from ragistry.plugins import modules_of
-from ragistry.protocols import Technique
+from ragistry.protocols import Embedder, Technique
 from ragistry.techniques.built_in import STAGES, TechniqueConfig
 from ragistry.techniques.checks import (
     AUTO,
@@ -52,9 +52,27 @@ from ragistry.techniques.classes import (
 )
 from ragistry.techniques.phrases import PhraseSearch
 from ragistry.techniques.registered import RegisteredTechnique, name_error, registered
+from ragistry.trace import degraded
+from ragistry.types import EmbedderFingerprint, Role
+from ragistry.utils.fingerprints import differences
 from ragistry.utils.wording import did_you_mean, listed
 
+if TYPE_CHECKING:
+    from ragistry.protocols import Vectors
+
 log = logging.getLogger(__name__)
+
+
+class _RecordedEmbedder:
+    """An embedder that reports with each vector that it is not the one of the settings."""
+
+    def __init__(self, embedder: Embedder, note: str) -> None:
+        self._embedder, self._note = embedder, note
+        self.fingerprint, self.count_tokens = embedder.fingerprint, embedder.count_tokens
+
+    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
+        degraded(self._note)
+        return self._embedder.embed(texts, role=role)
 
 
 class TechniqueRegistry:
@@ -72,6 +90,7 @@ class TechniqueRegistry:
             chooses collections is then replaced by its base.
         parts: What a program gave in entries of its own.
         language: Language of chunks whose metadata have none, in which phrases are compared.
+        embedder_of: Returns the embedder of a fingerprint, or None if it is not known here.
     """
 
     def __init__(
@@ -84,7 +103,9 @@ class TechniqueRegistry:
         self.searches_words = True
         self.one_place = False
         self.language = "english"
+        self.embedder_of: Callable[[EmbedderFingerprint], Embedder | None] = lambda _: None
         self.resources = resources
+        self._recorded: tuple[EmbedderFingerprint, TechniqueRegistry] | None = None
         self._checked = checked
         self._folder = modules_folder(file.path)
         self._built = {name: registered(name, made) for name, made in self.parts.ready.items()}
@@ -274,6 +295,34 @@ class TechniqueRegistry:
         found.searches_words, found.one_place, found.language = self.searches_words, self.one_place, self.language
         return found
 
+    def current(self) -> TechniqueRegistry:
+        """Return this registry, or the last one of `with_recorded_embedder` while its embedder is the recorded one."""
+        known = self._recorded
+        return self if known is None or self.resources["store"].embedder() != known[0] else known[1]
+
+    def with_recorded_embedder(self, tried: TechniqueRegistry) -> TechniqueRegistry | None:
+        """Return a registry with the embedder of the vectors in the store, which reports that it was used.
+
+        It is needed if the setting ``embed_model`` was changed, here or for another process, and for a search during
+        which `reembed` replaces the vectors. None: ``tried`` has this embedder, or it is not known here.
+        """
+        store, own = self.resources["store"], self.resources["embedder"].fingerprint
+        recorded = store.embedder() if "reembed" in store.abilities else None
+        if recorded is None or not differences(recorded, tried.resources["embedder"].fingerprint):
+            return None
+        if not differences(recorded, own):
+            return self
+        if (embedder := self.embedder_of(recorded)) is None:
+            return None
+        note = (
+            f"the vectors are those of {recorded.model!r}, with which this search was made; run `ragistry "
+            f"reembed` for {own.model!r}, unless embed_model was changed after this program started: then "
+            "start it again"
+        )
+        registry = self.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
+        self._recorded = recorded, registry
+        return registry
+
     def chosen(self, technique: str | Technique | Mapping[str, Any] | None) -> RegisteredTechnique:
         """Return the technique of a search.
 
@@ -284,12 +333,12 @@ class TechniqueRegistry:
             UnknownTechniqueError: No technique has this name.
             ConfigError: It is not a technique, or something that it needs is missing.
         """
+        if technique is None or isinstance(technique, str):
+            return self.get(technique or self.default)
         if isinstance(technique, RegisteredTechnique):
             return technique
         if isinstance(technique, Mapping):
             return self.build(technique)
-        if technique is None or isinstance(technique, str):
-            return self.get(technique or self.default)
         if isinstance(technique, type) or retrieve_complaints(technique):
             raise not_a_technique("technique", technique)
         return RegisteredTechnique(type(technique).__name__, technique)

@@ -215,16 +215,23 @@ def query_pairs(text: str, language: str = "english") -> Mapping[str, int]:
 
     A code of several words, such as "978 3 16 148410 0", has their number as its weight.
     """
+    return _query_pairs(text, language)
+
+
+@lru_cache(maxsize=64)
+def _query_pairs(text: str, language: str) -> Mapping[str, int]:
     tokens = text.split()
     if not 1 < len(tokens) <= JOINED_WORDS:
         return {}
     analyser = _analyser(canonical_language(language))
-    pairs = [spelled for pair in _joined_pairs(tokens) for spelled in (pair, pair.replace("\u03bc", "u"))]  # 10 μF
+    pairs = list(_joined_pairs(tokens))
+    pairs += [pair.replace("\u03bc", "u") for pair in pairs if "\u03bc" in pair]  # 10 μF
     terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, pairs)), 1)
     for code in _codes(tokens) if _DIGIT.search(text) else ():
         terms |= dict.fromkeys(analyser["".join(code)], len(code))
     own, others = _query_terms(text, language), _query_forms(text, language)
-    return {term: weight for term, weight in terms.items() if term not in own and term not in others}
+    new = {term: weight for term, weight in terms.items() if term not in own and term not in others}
+    return MappingProxyType(new)
 
 
 def _codes(tokens: Sequence[str]) -> Iterator[list[str]]:

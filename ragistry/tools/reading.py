@@ -19,7 +19,6 @@ from typing import Any
 from ragistry.chunking.places import place_at
 from ragistry.chunking.table_headers import LIMIT, row_header
 from ragistry.errors import InvalidFilterError
-from ragistry.library.condition_checks import with_stored_dates
 from ragistry.readers.markdown import outline as outline_of
 from ragistry.tools.failures import CallError
 from ragistry.tools.line_patterns import LINE_CHARACTERS, LinePattern
@@ -573,7 +572,7 @@ def _condition(reach: Reach, where: Where | None) -> Where | None:
     if not where:
         return None
     try:
-        return reach.library.scope.current_names().with_stored_names(with_stored_dates(normalise(where)))
+        return reach.library.scope.current_names().joined(None, normalise(where))
     except InvalidFilterError as error:
         raise CallError(f"where: {error}") from error
 

@@ -91,6 +91,24 @@ def test_documents_without_sources_are_named_by_their_ids(
     assert found[0].metadata.get("copy_places", ["id1"]) == ["id1"]
 
 
+class Fewer:
+    """A technique from elsewhere that returns fewer documents when it is asked for many."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        texts = ["a", "a", "b", "c", "d"][: self.most if top_k is not None and top_k > 4 else 5]
+        return [Document(text, {}, -n, f"id{n}") for n, text in enumerate(texts)][:top_k]
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 5])
+def test_technique_that_returns_fewer_than_it_could_loses_no_result(workspace: Workspace, most: int) -> None:
+    found = workspace.search("text", technique=Fewer(most), top_k=4).documents
+    assert [one.id for one in found] == ["id0", "id2", "id3", "id4"][: 4 if most == 5 else 3]
+    assert found[0].metadata["copy_places"] == ["id1"]
+
+
 def test_answer_says_that_the_technique_folded_passages(tmp_path: Path) -> None:
     with OpenAIServer("small") as server:
         (tmp_path / "config").mkdir()

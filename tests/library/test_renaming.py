@@ -178,6 +178,13 @@ def test_a_collection_between_two_names_is_known_by_the_new_one(between: Workspa
     assert_renamed(between)
 
 
+def test_copies_are_listed_under_the_new_name(between: Workspace) -> None:
+    copy = {"collection": "notes", "source_file": "copy.txt", "chunk_index": 0, "source_hash": "1"}
+    between.store.replace_source("notes", "copy.txt", [EmbeddedChunk("The price of milk.", copy, None)])
+    [milk] = between.search("price of milk", "bm25").documents
+    assert {milk.metadata["collection"], milk.metadata["copy_places"][0].partition(":")[0]} == {"econ", "shelf"}
+
+
 def test_a_condition_means_a_collection_by_its_new_name(between: Workspace) -> None:
     between.store.move_source("2.txt", "notes", "econ")
     for where, expected in [
