@@ -21,7 +21,7 @@ from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, Sour
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
-from ragistry.models.registry import Models, choose_embedder, chunking_of, names_of, uses_ollama
+from ragistry.models.registry import EmbedderSettings, Models, choose_embedder, chunking_of, names_of, uses_ollama
 from ragistry.plugins import resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
@@ -263,11 +263,11 @@ class Workspace(WorkspaceMethods):
     def _choose_embedder(self, name: str) -> Embedder:
         settings = self.settings
         output = settings.embed_output if name == settings.embed_model else None
-        return choose_embedder(
-            name, url=settings.embed_url, api_key=text_of(settings.embed_api_key),
-            ollama_host=settings.ollama_host, folder=self.root.resolve(), timeout=settings.embed_timeout,
-            runtime=settings.runtime, lasting=self.exclusive, output=output,
+        values = EmbedderSettings(
+            settings.embed_url, text_of(settings.embed_api_key), settings.ollama_host, self.root.resolve(),
+            settings.embed_timeout, settings.runtime, self.exclusive, output,
         )  # fmt: skip
+        return choose_embedder(name, values)
 
     def _recorded_embedder(self, recorded: EmbedderFingerprint) -> Embedder | None:
         """Return the embedder of that fingerprint if this workspace can name it, such as a folder in ``models``."""

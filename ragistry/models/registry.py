@@ -8,14 +8,15 @@ the workspace: ``ollama_host``; ``token_file``, the file of token vectors (None 
 ``workspace_folder``.
 
 ``embed_model`` is ``NAME`` or ``NAME:REST``: a line of the table ``ragistry.embedders`` of `plugins.BUILT_IN`, or an
-entry point of that group. REST is the argument ``model``. The class also gets those values of `choose_embedder` that it
-has parameters for.
+entry point of that group. REST is the argument ``model``. The class also gets those values of `EmbedderSettings` that
+it has parameters for.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,17 +65,17 @@ def provider_of(name: str) -> tuple[str, str]:
     A known model without a provider is one of Ollama, also with owner and tag. Raises `ConfigError` for anything else.
     """
     provider, _, rest = name.partition(":")
-    if provider in BUILT_IN[EMBEDDERS]:
-        return provider, rest
-    if known_model(name) is not None and "/" not in rest:  # a tag has no slash
-        return "ollama", name
     is_class = rest.isidentifier() and all(part.isidentifier() for part in provider.split("."))
-    if is_class and rest[0].isupper() and find_spec(provider.partition(".")[0]) is not None:
-        return "", name
-    if provider in offers(EMBEDDERS):  # after the others, because it reads the files of all installed packages
-        return provider, rest
-    if is_class:
-        return "", name
+    meanings: tuple[tuple[Callable[[], bool], tuple[str, str]], ...] = (
+        (lambda: provider in BUILT_IN[EMBEDDERS], (provider, rest)),
+        (lambda: known_model(name) is not None and "/" not in rest, ("ollama", name)),  # a tag has no slash
+        (lambda: is_class and rest[0].isupper() and find_spec(provider.partition(".")[0]) is not None, ("", name)),
+        (lambda: provider in offers(EMBEDDERS), (provider, rest)),  # reads the files of all installed packages
+        (lambda: is_class, ("", name)),
+    )
+    for applies, meaning in meanings:
+        if applies():
+            return meaning
     known = [one for one in offers(EMBEDDERS) if one != MINILM]  # minilm by its full name
     suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])
     if not suggestion and (not rest or len(provider) == 1) and set(name) & set("./\\~"):
@@ -104,32 +105,39 @@ def uses_ollama(name: str) -> bool:
         return False
 
 
-def choose_embedder(
-    name: str,
-    *,
-    url: str | None = None,
-    api_key: str | None = None,
-    ollama_host: str | None = None,
-    folder: Path | None = None,
-    timeout: float | None = None,
-    runtime: Runtime = "auto",
-    lasting: bool = False,
-    output: str | None = None,
-) -> QueryEmbedder:
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """The values of a workspace for its embedder, by the names of the parameters that take them.
+
+    Attributes:
+        url: Address of the server for ``tei`` and ``openai``.
+        api_key: API key for that server.
+        host: Address of Ollama.
+        folder: Folder whose files are found before other modules, and to which paths are relative.
+        load_timeout: Seconds for the first request to a server, which may load the model; None for 300.
+        runtime: Runtime of ``minilm``, see `models.runtimes.runtime_for`.
+        lasting: Whether this process embeds many queries, as a server does.
+        output: Output of the graph of a model from a folder.
+    """
+
+    url: str | None = None
+    api_key: str | None = None
+    host: str | None = None
+    folder: Path | None = None
+    load_timeout: float | None = None
+    runtime: Runtime = "auto"
+    lasting: bool = False
+    output: str | None = None
+
+
+def choose_embedder(name: str, settings: EmbedderSettings = EmbedderSettings()) -> QueryEmbedder:
     """Build the embedder of a setting ``embed_model``; nothing is loaded or requested yet.
 
     Args:
         name: ``minilm``, ``multilingual`` or ``folder:PATH`` in this process; ``tei``, ``tei:MODEL`` or
             ``openai:MODEL`` on a server; ``ollama:MODEL`` or the name of a known model on Ollama; ``NAME`` or
             ``NAME:MODEL`` of an installed package; ``module:Class`` of a program, or a function that makes an embedder.
-        url: Address of the server for ``tei`` and ``openai``.
-        api_key: API key for that server.
-        ollama_host: Address of Ollama.
-        folder: Folder whose files are found before other modules, and to which paths are relative.
-        timeout: Seconds for the first request to a server, which may load the model; None for 300.
-        runtime: Runtime of ``minilm``, see `models.runtimes.runtime_for`.
-        lasting: Whether this process embeds many queries, as a server does.
-        output: Output of the graph of a model from a folder.
+        settings: Values for it.
 
     Raises:
         ConfigError: The name is unknown, the address is missing, the class is not one of an embedder, or the runtime
@@ -137,15 +145,16 @@ def choose_embedder(
     """
     provider, model = provider_of(name)
     if provider:
-        values = {
-            "model": model, "url": url, "api_key": api_key, "host": ollama_host, "folder": folder,
-            "load_timeout": timeout, "runtime": runtime, "lasting": lasting, "output": output,
-        }  # fmt: skip
+        values = {"model": model, **asdict(settings)}
         embedder = _from_table(name, provider, {key: value for key, value in values.items() if value not in (None, "")})
     else:
-        embedder = _own_embedder(name, folder)
-    options = (name, url, api_key, ollama_host, folder, timeout, runtime, lasting, output)
-    return QueryEmbedder(embedder, restore=(_choose_once, options))
+        embedder = _own_embedder(name, settings.folder)
+    return QueryEmbedder(embedder, restore=(_choose_once, (name, settings)))
+
+
+@cache
+def _choose_once(name: str, settings: EmbedderSettings) -> QueryEmbedder:
+    return choose_embedder(name, settings)
 
 
 def _from_table(name: str, provider: str, values: Mapping[str, Any]) -> Embedder:
@@ -184,24 +193,6 @@ def chunking_of(name: str) -> tuple[int, int]:
     bare = rest if provider in ("ollama", "tei", "openai", "folder") else name
     model = known_model("multilingual-e5" if bare == "multilingual" else bare)
     return (1000, 150) if model is None else (model.chunk_size, model.chunk_overlap)
-
-
-@cache
-def _choose_once(
-    name: str,
-    url: str | None,
-    api_key: str | None,
-    ollama_host: str | None,
-    folder: Path | None,
-    timeout: float | None,
-    runtime: Runtime,
-    lasting: bool,
-    output: str | None,
-) -> QueryEmbedder:
-    return choose_embedder(
-        name, url=url, api_key=api_key, ollama_host=ollama_host, folder=folder, timeout=timeout, runtime=runtime,
-        lasting=lasting, output=output,
-    )  # fmt: skip
 
 
 class Models:

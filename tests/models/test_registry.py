@@ -11,7 +11,7 @@ from ragistry.config.models import read_models
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.models.maxsim import MaxSimReranker
 from ragistry.models.openai import OpenAIGenerator, OpenAIReranker
-from ragistry.models.registry import Models, choose_embedder, chunking_of, provider_of
+from ragistry.models.registry import EmbedderSettings, Models, choose_embedder, chunking_of, provider_of
 from ragistry.models.tei import TEIReranker
 from ragistry.ollama.generator import OllamaGenerator
 from ragistry.plugins import Offer
@@ -222,7 +222,7 @@ def test_an_installed_package_adds_an_embedder(root: Path, monkeypatch: pytest.M
     offered = {"letters": Offer("letters", "letters:Letters", "letters")}
     monkeypatch.setattr("ragistry.plugins.offers", lambda _: offered)
     monkeypatch.setattr("ragistry.models.registry.offers", lambda _: offered)
-    embedder = choose_embedder("letters:wide", folder=root)
+    embedder = choose_embedder("letters:wide", EmbedderSettings(folder=root))
     assert (embedder.fingerprint.model, embedder.embed(["tea"]).shape) == ("wide", (1, 512))
 
 
