@@ -30,7 +30,7 @@ READ = {
     "two reports": ("reports", "workspace"),
 }
 """Parameters that are read, by what is done instead of a comparison."""
-INDEXES = ("chunk_size", "salt", "cache", "record", "replay")
+INDEXES = ("chunk_size", "cache", "record", "replay")
 """Parameters of indexes and models, which the rankings of other programs do not use."""
 
 
@@ -111,10 +111,6 @@ def compare(
         bool, typer.Option("--drop-query", help="Remove the result whose id is the query's.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
-    salt: Annotated[
-        str | None,
-        typer.Option("--salt", help="Salt of the hidden names of sources (default: drawn once for the workspace)."),
-    ] = None,
     show_questions: Annotated[
         bool, typer.Option("--show-questions", help="Show the texts of questions that people asked, not only ids.")
     ] = False,
@@ -179,11 +175,13 @@ def compare(
     files = {kind: path for kind, path in outputs.items() if path is not None and path != STDOUT}
     check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
     varied = parse_grid(grid or [])
-    as_it_is = queries is not None and not embed_model and CHUNK_SIZE not in varied
     with open_workspace(workspace) as opened, progress_bar() as progress:
+        tested = _test_set(opened, dataset, queries, split)
+        by_people = queries is not None and not tested.synthetic
+        as_it_is = by_people and not embed_model and CHUNK_SIZE not in varied
         comparison = run_comparison(
             _contenders(technique or ([] if run else _all(opened, on_library=queries is not None)), run or []),
-            _test_set(opened, dataset, queries, split),
+            tested,
             measure or MEASURES,
             baseline,
             margin=margin,
@@ -195,7 +193,6 @@ def compare(
             drop_query=drop_query,
             seed=seed,
             tune_on=tune_on,
-            salt=salt,
             show_questions=show_questions,
             runs=runs,
             cache=cache,

@@ -3,9 +3,9 @@
 A ranking for the measures is much deeper than a search, and its cost means nothing to a user. So each query is asked
 twice: as a search for the technique's own number of results, whose time, calls and tokens count, and for the ranking.
 
-Techniques take turns, so that other load on the machine affects all of them equally. They return opaque source names
-(`systems.masking`), which are translated back here. A file keeps the rankings of each technique, so that an interrupted
-comparison can continue.
+Techniques take turns, so that other load on the machine affects all of them equally. Over an index they return opaque
+source names (`systems.index`), which are translated back here. A file keeps the rankings of each technique, so that an
+interrupted comparison can continue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ragistry.evaluation.data.dataset import Dataset, Run
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.systems.foreign import rankings_of
-from ragistry.evaluation.systems.masking import real_name
 from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
@@ -45,7 +44,7 @@ TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
 """Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
 """Name for the time of a technique outside its stages."""
-ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs", "salt")
+ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs")
 """Parts of the key of rankings after whose change a technique is asked again; another test set is refused."""
 PAIRS = ("documents", "passages")
 """Fields of a ranking whose rows are tuples."""
@@ -505,7 +504,7 @@ def document_of(chunk: Document, known: Container[str], system: System) -> str:
     source = str(chunk.metadata.get("source_file", chunk.id))
     names = [f"{chunk.metadata.get('collection', '')}/{source}", source, chunk.id]
     if system.index is not None:
-        source = real_name(system.index.store, source)
+        source = system.index.names.get(source, source)
         qualified = f"{chunk.metadata.get('collection', '')}/{source}"
         names = [qualified, source, chunk.id] if system.index.contents else [source, qualified, chunk.id]
     return next((name for name in names if name in known), source)

@@ -66,7 +66,6 @@ def compare(
     seed: int = 0,
     tune_on: float | None = None,
     timing_repeats: int = TIMING_REPEATS,
-    salt: str | None = None,
     show_questions: bool = False,
     runs: str | Path | None = None,
     cache: str | Path | None = None,
@@ -76,8 +75,8 @@ def compare(
 ) -> Comparison:
     """Compare techniques on a test set and report which differences are significant.
 
-    During a comparison, techniques see opaque names of sources. A technique that raises, when it is built or asked, is
-    left out; `Comparison.failures` has the error.
+    The index of a test set has opaque names of sources, and techniques can only read it. A technique that raises, when
+    it is built or asked, is left out; `Comparison.failures` has the error.
 
     Args:
         techniques: Names of techniques.yaml, or a mapping of names to any of: a name of techniques.yaml (None: the
@@ -106,8 +105,6 @@ def compare(
         seed: Seed of all random choices.
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
-        salt: Salt of the opaque names of sources, to repeat a comparison of another workspace. By default it is drawn
-            once for the workspace.
         show_questions: Show the texts of questions that people asked; otherwise the report has their ids.
         runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions,
             embedder and the source file of the technique's class are the same; else that technique is asked again.
@@ -140,7 +137,7 @@ def compare(
     columns = variants(list(objects), chunking, grid or {})
     if chunk_size is not None and CHUNK_SIZE in (grid or {}):
         raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
-    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay, salt)
+    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
     with ExitStack() as stack:
         if embed_models:
             if not isinstance(workspace, Workspace):
@@ -148,13 +145,13 @@ def compare(
             columns = _with_models(contenders, workspace, chunking, grid or {}, embed_models)
             contenders = replace(contenders, variants=columns, workspace=workspace)
         baseline = _first_variant(baseline, columns)
-        _check_options(columns, baseline, margin, tune_on, timing_repeats, salt)
-        systems, errors, asking.embedder, default, salt = build_systems(stack, contenders, progress)
+        _check_options(columns, baseline, margin, tune_on, timing_repeats)
+        systems, errors, asking.embedder, default = build_systems(stack, contenders, progress)
         embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
             keys = {
                 one.name: one.key(tested, embedder)
-                | {"depth": asking.depth, "drop_query": drop_query, "salt": salt}
+                | {"depth": asking.depth, "drop_query": drop_query}
                 | ({} if one.technique.stable_order else {"cutoffs": cutoffs})
                 for one in systems
                 if one.run is None
@@ -173,7 +170,6 @@ def compare(
         "measures": [str(measure) for measure in parsed],
         "asking": _asking_record(systems, asking, replay),
         "seed": seed,
-        "salt": salt,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {
             "system": platform.platform(),
@@ -310,7 +306,6 @@ def _check_options(
     margin: float,
     tune_on: float | None,
     repeats: int,
-    salt: str | None,
 ) -> None:
     names = [variant.name for variant in columns]
     if not names:
@@ -326,8 +321,6 @@ def _check_options(
         check_fraction(tune_on)
     if type(repeats) is not int or not 0 <= repeats <= 100:
         raise EvaluationError(f"timing_repeats is {repeats!r:.80}; it must be a whole number from 0 to 100")
-    if salt is not None and not (isinstance(salt, str) and salt.strip()):
-        raise EvaluationError(f"salt is {salt!r:.80}; it must be text and not empty, such as that of a report")
 
 
 def _check_record(record: Path | None, runs: Path | None) -> None:

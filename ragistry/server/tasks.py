@@ -130,7 +130,7 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
         request["measures"] or MEASURES,
         request["baseline"],
         workspace=workspace,
-        chunk_size="library" if uploaded.exists() else None,
+        chunk_size="library" if uploaded.exists() and not dataset.synthetic else None,
         seed=request["seed"],
         progress=running.progress,
     )

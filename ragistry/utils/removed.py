@@ -17,6 +17,7 @@ REMOVED = {
     "command compare --max-minutes": "fewer techniques or a smaller test set",
     "command compare --engine": "`ragistry ingest --engine` for the work that takes long",
     "command compare --ray-address": "`ragistry ingest --ray-address` for the work that takes long",
+    "command compare --salt": "nothing in its place: hidden names follow from the test set",
     "command route --fit": "`margin` in techniques.yaml, with values compared by `ragistry compare --grid`",
     "command route --evaluate": "`ragistry compare --queries`",
     "name ragistry.evaluation.read_topics": "read_beir or read_ir_datasets",

@@ -55,7 +55,7 @@ VALUES: dict[str, object] = {
     "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
     "--place": '{"line": 3}', "--previous": "how is tea made?", "--queries": "asked.jsonl", "--ray-address": "auto",
     "--record": "more.jsonl", "--replay": "kept.jsonl", "--result": 1, "--rights": "write", "--run": "more=their.run",
-    "--runs": "runs", "--salt": "x", "--seed": 7, "--source": "guide*", "--split": "other", "--technique": "bm25",
+    "--runs": "runs", "--seed": 7, "--source": "guide*", "--split": "other", "--technique": "bm25",
     "--to": "notes", "--top-k": 1, "--tune-on": 0.5, "--where": '{"year": 2020}',
 }  # fmt: skip
 FAILING = {

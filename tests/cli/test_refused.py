@@ -27,7 +27,7 @@ USED_WRONGLY = [  # exit code 2
     "compare --dataset topics --json - --html -", "compare --dataset topics --json - --details",
     "compare --dataset topics --min-effect 0.1", "compare --queries q.jsonl --split dev",
     "compare --dataset topics --cache c --record r", "compare --dataset topics --cache c --replay r",
-    "compare --dataset topics --run a=b --salt x", "compare a.json b.json --dataset topics",
+    "compare --dataset topics --run a=b --chunk-size 500", "compare a.json b.json --dataset topics",
     "compare a.json --plan --html x.html", "compare a.json b.json --gate --json x.json",
     "repo search a b --json --result 1",
     "serve --port 9000 token me", "config models --json check topics", "ingest tea.txt -c notes --allow-private",

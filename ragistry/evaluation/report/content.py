@@ -95,8 +95,8 @@ def origin(comparison: Comparison) -> dict[str, str]:
     for name, value in comparison.provenance.items():
         if isinstance(value, dict) and name not in ("techniques", "evidence", "groups"):
             shown[ORIGINS.get(name, name)] = ", ".join(_parts(value))
-    seeds = {name: comparison.provenance.get(name) for name in ("seed", "salt")}
-    return shown | {name: str(value) for name, value in seeds.items() if value is not None}
+    seed = comparison.provenance.get("seed")
+    return shown if seed is None else shown | {"seed": str(seed)}
 
 
 def _parts(values: Mapping[str, Any]) -> Iterator[str]:

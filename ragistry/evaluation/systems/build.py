@@ -21,7 +21,7 @@ from ragistry.evaluation.systems.index import (
     open_index,
 )
 from ragistry.evaluation.systems.library_chunks import library_chunks
-from ragistry.evaluation.systems.masking import MaskedLibrary, read_salt
+from ragistry.evaluation.systems.read_only import read_only_library
 from ragistry.evaluation.systems.recorded_answers import (
     KINDS,
     AnswerStore,
@@ -57,6 +57,7 @@ from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.detection import detect_language
 from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Progress
+from ragistry.utils.wording import numbered
 from ragistry.workspace import Workspace, open_workspace
 
 EMBEDDER: Want = ("embedder", None)
@@ -78,7 +79,6 @@ class Contenders:
         cache: Folder of vectors and indexes.
         record: File that keeps the answers of models.
         replay: File of recorded answers.
-        salt: Salt of the opaque names of sources; None for that of the workspace.
     """
 
     variants: Sequence[Variant]
@@ -88,17 +88,15 @@ class Contenders:
     cache: Path | None = None
     record: Path | None = None
     replay: Path | None = None
-    salt: str | None = None
 
 
 class Built(NamedTuple):
-    """The systems in order; failures with their reasons; the embedder, the default technique and the salt, if any."""
+    """The systems in order; failures with their reasons; the embedder and the default technique, if any."""
 
     systems: list[System]
     errors: dict[str, Exception]
     embedder: RecordedEmbedder | None
     default: str | None
-    salt: str | None
 
 
 class Entries(NamedTuple):
@@ -126,7 +124,6 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
     searchable: Searchable = {}
     wants: dict[str, set[Want]] = {}
     embedder = default = None
-    salt = contenders.salt
     if not all(is_ready(objects[one.technique]) for one in variants):
         workspace = contenders.workspace
         if not isinstance(workspace, Workspace):
@@ -134,9 +131,8 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
         entries = read_contenders(contenders, workspace)
         variants, objects, _, wants = entries
         n_results, default = workspace.settings.n_results, workspace.registry.default
-        salt = salt or read_salt(workspace.path_of(workspace.settings.data_dir) / FOLDER)
-        searchable, embedder = _open_indexes(stack, replace(contenders, salt=salt), entries, workspace, progress)
-    built = Built([], {}, embedder, default, salt)
+        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, progress)
+    built = Built([], {}, embedder, default)
     for one in variants:
         try:
             if is_ready(objects[one.technique]):
@@ -172,7 +168,7 @@ def _open_indexes(
     stack: ExitStack, contenders: Contenders, entries: Entries, workspace: Workspace, progress: Progress | None
 ) -> tuple[Searchable, RecordedEmbedder | None]:
     """Open the index of each basis; return it with its registry of techniques, and the first embedder."""
-    record, replay, dataset, salt = contenders.record, contenders.replay, contenders.dataset, contenders.salt or ""
+    record, replay, dataset = contenders.record, contenders.replay, contenders.dataset
     unready = [one for one in entries.variants if one.name in entries.wants]
     wanted_models = set[Want]()
     for one in unready:
@@ -203,8 +199,8 @@ def _open_indexes(
                 raise EvaluationError(
                     f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
                 )
-            index = library_index(dataset, workspace, salt)
-            resources["library"] = MaskedLibrary(workspace.library, index.store)
+            index = library_index(dataset, workspace)
+            resources["library"] = read_only_library(workspace.library)
         elif "store" in {name for name, _ in wanted}:
             vectors = embedders[name] if EMBEDDER in wanted else None
             counter = embedders[name] if chunking.fit else None
@@ -212,7 +208,7 @@ def _open_indexes(
             known = library if isinstance(vectors, RecordedEmbedder) and not records else None
             own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
             corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
-            index, store = open_index(corpus, folder, salt, progress)
+            index, store = open_index(corpus, folder, progress)
             stack.callback(store.close)
             index = replace(index, cost=replace(index.cost, embed_model=name or ""))
         if index is not None:
@@ -260,6 +256,12 @@ def _check(contenders: Contenders) -> None:
             raise EvaluationError(
                 f"chunk size 'library' searches the library of the workspace, but the test set {dataset.name!r} has "
                 "other documents; use --queries FILE (in Python, read_library), or a chunk size such as 'document'"
+            )
+        if one.chunking.library and dataset.synthetic:
+            raise EvaluationError(
+                f"chunk size 'library' shows names and titles, which may give away the answers of the "
+                f"{numbered(len(dataset.synthetic), '[query|queries]')} that a program made; leave out --chunk-size "
+                "(in Python, chunk_size), so that an index with hidden names is searched"
             )
 
 

@@ -1,4 +1,8 @@
-"""The index of a test set: a store of its own, cut and embedded as a library is, built once for each chunking."""
+"""The index of a test set: a store of its own, cut and embedded as a library is, built once for each chunking.
+
+Synthetic queries often share words with the name of their document, and words of names are searched. So each document
+has an opaque name in the index, a hash of the corpus and its id, which `DatasetIndex.names` translates back.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter, process_time, time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from filelock import FileLock
@@ -26,7 +30,7 @@ from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
-from ragistry.evaluation.systems.masking import MaskedStore, masked_store, real_name
+from ragistry.evaluation.systems.read_only import STORE, ReadOnly
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.embedding import embed_each
@@ -53,7 +57,7 @@ WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
 """Embedder recorded for an index without vectors; its store has one constant number per chunk."""
 TIMED_TEXTS = 16
 """Number of texts that are embedded first, to estimate the time of all."""
-_LAYOUT = 5
+_LAYOUT = 6
 """Version of the chunks' metadata and of the card; increase it to rebuild every index."""
 
 
@@ -62,20 +66,22 @@ class DatasetIndex:
     """A corpus that can be searched.
 
     Attributes:
-        store: The store that techniques get, with opaque names.
+        store: The store that techniques get, which they can only read.
         cost: The cost of the index.
         language: The language of the words.
         contents: For a library, a hash of its searched content, because test set and chunking do not determine it. A
             document's id is then its collection, a slash and its source. Otherwise it is the source, and every vector
             search compares all vectors.
         own: A hash of the chunks that a test set has from the library; empty without any.
+        names: Opaque name of a source → the id of its document; empty for a library, which has real names.
     """
 
-    store: MaskedStore
+    store: LibraryStore
     cost: IndexCost
     language: str
     contents: str = ""
     own: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -89,12 +95,12 @@ class DatasetIndex:
         """The collection of each document."""
         found = {}
         for info in self.store.sources():
-            name = real_name(self.store, info.source_file)
+            name = self.names.get(info.source_file, info.source_file)
             found[f"{info.collection}/{name}" if self.contents else name] = info.collection
         return found
 
 
-def library_index(dataset: Dataset, workspace: Workspace, salt: str) -> DatasetIndex:
+def library_index(dataset: Dataset, workspace: Workspace) -> DatasetIndex:
     """Use the store of a workspace as it is; the cost of its ingest is unknown."""
     folder, reading = workspace.path_of(workspace.settings.data_dir), workspace.reading
     # All metadata: a technique may rank by dates, tags and titles, a router by names and descriptions.
@@ -110,10 +116,11 @@ def library_index(dataset: Dataset, workspace: Workspace, salt: str) -> DatasetI
         chunks=len(chunks),
         disk_bytes=bytes_below(folder) - sum(bytes_below(folder / other) for other in NOT_OF_THE_LIBRARY),
     )
-    return DatasetIndex(masked_store(workspace.store, salt), cost, workspace.settings.language, contents)
+    store = cast("LibraryStore", ReadOnly(workspace.store, STORE))
+    return DatasetIndex(store, cost, workspace.settings.language, contents)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Corpus:
     """A corpus to be indexed.
 
@@ -144,6 +151,12 @@ class Corpus:
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
         return f"{_prefix(self.dataset)}{digest[:16]}"
 
+    @cached_property
+    def opaque(self) -> dict[str, str]:
+        """The name of each document in the index."""
+        corpus = self.dataset.part_hashes()["corpus"]
+        return {one.id: f"d{sha256(f'{corpus} {one.id}'.encode()).hexdigest()[:16]}" for one in self.dataset.corpus}
+
     def own_hash(self) -> str:
         """Return the SHA-256, hexadecimal, of the chunks from the library; empty without any."""
         return sha256(json.dumps(self.own, sort_keys=True).encode()).hexdigest() if self.own else ""
@@ -152,7 +165,7 @@ class Corpus:
         """Return the chunks from the library as an ingest writes them, with placeholders for vectors."""
         known = {"collection": self.dataset.name, "type": "document", "ingested_at": time()}
         return [
-            EmbeddedChunk(text, metadata | known | {"source": name, "source_file": name}, [1.0])
+            EmbeddedChunk(text, metadata | known | dict.fromkeys(("source", "source_file"), self.opaque[name]), [1.0])
             for name, chunks in self.own.items()
             for text, metadata in chunks
         ]
@@ -166,7 +179,7 @@ class Corpus:
     def sources(self) -> list[CorpusText]:
         """Return the other documents as sources of an ingest."""
         return [
-            CorpusText(document.whole, document.id, title=document.title)
+            CorpusText(document.whole, self.opaque[document.id], title=document.title)
             for document in self.dataset.corpus
             if document.id not in self.own
         ]
@@ -234,15 +247,12 @@ def _prefix(dataset: Dataset) -> str:
     return f"{file_name(dataset.name[:40])}-"
 
 
-def open_index(
-    corpus: Corpus, folder: Path, salt: str, progress: Progress | None = None
-) -> tuple[DatasetIndex, LibraryStore]:
+def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:
     """Open the index of a corpus; build it if it is missing, incomplete (without a card) or damaged.
 
     Args:
         corpus: The corpus.
         folder: Folder of all indexes.
-        salt: Salt of the opaque names.
         progress: Called before each document.
 
     Returns:
@@ -260,8 +270,25 @@ def open_index(
             shutil.rmtree(home, ignore_errors=True)
             cost = _build(corpus, home, progress)
     store = _opened(home, corpus.language)
-    masked = masked_store(store, salt, has_vectors=corpus.vectors is not None)
-    return DatasetIndex(masked, cost, corpus.language, own=corpus.own_hash()), store
+    names = {opaque: id for id, opaque in corpus.opaque.items()}
+    searched = _read_only(store, has_vectors=corpus.vectors is not None)
+    return DatasetIndex(searched, cost, corpus.language, own=corpus.own_hash(), names=names), store
+
+
+def _read_only(store: LibraryStore, *, has_vectors: bool) -> LibraryStore:
+    """Return what techniques get of a store; in an index of words only, a search by vector raises `StoreError`."""
+    found: Any = ReadOnly(store, STORE)
+    if not has_vectors:
+        found.search = found.vectors = _no_vectors
+        found.embedder = lambda: None
+    return cast("LibraryStore", found)
+
+
+def _no_vectors(*_: Any, **__: Any) -> NoReturn:
+    raise StoreError(
+        "the index has no vectors, because no technique asked for the embedder; add a parameter `embedder` to "
+        "the constructor of the technique that searches by vector"
+    )
 
 
 def _opened(home: Path, language: str) -> LibraryStore:
@@ -336,7 +363,7 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
             with _without_warnings():
                 vectors.embed(batch)
         except ModelError as error:
-            _explain(error, rows, texts, batch, vectors)
+            _explain(error, corpus, rows, texts, batch)
             raise
 
     embed(missing[:1])  # the first call loads the model
@@ -355,17 +382,15 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
 
 
 def _explain(
-    error: ModelError,
-    rows: Sequence[EmbeddedChunk],
-    texts: Sequence[str],
-    batch: Sequence[str],
-    vectors: RecordedEmbedder,
+    error: ModelError, corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], batch: Sequence[str]
 ) -> None:
     """Raise an error with the document of the text for which a batch was refused; return if there is none."""
-    _, refused = embed_each(batch, vectors.embed)
+    assert corpus.vectors is not None
+    _, refused = embed_each(batch, corpus.vectors.embed)
+    names = {opaque: id for id, opaque in corpus.opaque.items()}
     for row, text in zip(rows, texts, strict=True):
         if text in refused:
-            name, place = str(row.metadata["source_file"]), f"chunk {row.metadata['chunk_index'] + 1}"
+            name, place = names[row.metadata["source_file"]], f"chunk {row.metadata['chunk_index'] + 1}"
             raise refused_error(name, place, text, refused[text]) from error
 
 
