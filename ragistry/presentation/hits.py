@@ -69,21 +69,29 @@ def folded_copies(document: Document, named: int = 3) -> str:
     return f"{numbered(number, '[copy|copies]')}: {'; '.join(names)}"
 
 
-def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
-    """Describe a place in a source: headings, attachment, sheet, page as counted and as printed, and line of the file.
+def place_text(place: Mapping[str, Any], *, title: str = "", between: str = ", ", page: str = "p. ") -> str:
+    """Describe a place in a source: headings, attachment, sheet, page as counted and as printed, and line.
 
-    ``place``: the place of a line, see `answering_line`; by default that of the beginning of the passage.
+    Args:
+        place: The place, or metadata that contain one.
+        title: A heading that is left out, because it stands elsewhere.
+        between: Text between the parts.
+        page: Text before the number of the page.
     """
-    get = (document.metadata if place is None else place).get
-    headings = [
-        p for p in visible_line(get("heading_context") or "", 400).split(" > ") if p and p != title_of(document)
-    ]
+    get = place.get
+    headings = [one for one in visible_line(get("heading_context") or "", 400).split(" > ") if one != title]
     parts = [visible_line(get(key) or "", 200) for key in ("part", "chapter", "sheet")]
-    parts = [part for part in parts if part and part not in headings]
-    page, label = get("page"), visible_line(get("page_label") or "", 20)
-    number = "" if page is None else f"p. {visible_line(page, 20)}" + (f" (printed {label})" if label else "")
+    label = visible_line(get("page_label") or "", 20)
+    number = "" if get("page") is None else f"{page}{visible_line(get('page'), 20)}"
+    number += f" (printed {label})" if number and label else ""
     line = "" if get("line") is None else f"line {visible_line(get('line'), 20)}"
-    return " · ".join(filter(None, (" > ".join(headings), *parts, number, line)))
+    parts = [" > ".join(headings), *(one for one in parts if one not in headings), number, line]
+    return between.join(filter(None, parts))
+
+
+def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
+    """Describe the place of a line, see `answering_line`; by default that of the beginning of the passage."""
+    return place_text(document.metadata if place is None else place, title=title_of(document), between=" · ")
 
 
 def body_of(document: Document) -> list[PassageBlock]:

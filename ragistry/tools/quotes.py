@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from ragistry.chunking.places import places_in
+from ragistry.presentation.hits import place_text
 from ragistry.protocols import LibraryStore
 from ragistry.text.analysis import LETTER
 from ragistry.text.spellings import normalised, plain
@@ -186,8 +187,9 @@ def check_text(found: CheckAnswer) -> str:
     """Write the result of a check."""
     lines = []
     for one in found.quotes:
-        place = ", ".join(f"{key} {visible_line(value, 60)}" for key, value in one.place.items())
-        there = f": {visible_line(one.source)} ({place})" if one.source and one.verdict != "found" else ""
+        there = (
+            f": {visible_line(one.source)} ({place_text(one.place)})" if one.source and one.verdict != "found" else ""
+        )
         cited = f" {visible_line(one.cited, 200)}" if one.cited else ""
         text = f": {visible_line(one.text, 200)}" if one.text else ""
         lines.append(f"line {one.line}: {one.verdict}{there}{cited}{text}")

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ragistry.chunking.breadcrumb import readable_text
-from ragistry.presentation.hits import collection_of, folded_copies, grouped
+from ragistry.presentation.hits import collection_of, folded_copies, grouped, place_text
 from ragistry.tools.cursor import Position
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document, is_outside
@@ -109,16 +109,9 @@ def describe(document: Document, place: Mapping[str, Any] | None = None, *, cont
     ``place``: the place of a line, see `answering_line`; by default that of the beginning of the passage.
     """
     metadata = document.metadata
-    at = metadata if place is None else place
     source = visible_line(metadata.get("source_file") or metadata.get("source") or document.id)
-    label = visible_line(at.get("page_label") or "", 20)
     spot = [
-        visible_line(at.get("part") or "", 200),
-        visible_line(at.get("sheet") or "", 100),
-        f"p.{visible_line(at['page'], 20)}" + (f" (printed {label})" if label else "") if "page" in at else "",
-        visible_line(at.get("chapter") or "", 200),
-        visible_line(at.get("heading_context") or ""),
-        f"line {visible_line(at['line'], 20)}" if "line" in at else "",
+        place_text(metadata if place is None else place, page="p."),
         f"chunk {visible_line(metadata['chunk_index'], 20)}" if "chunk_index" in metadata else "",
         "continued" if continued else "",
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ragistry.presentation.hits import place_text
 from ragistry.tools import quotes, reading
 from ragistry.tools.arguments import read_object
 from ragistry.tools.failures import CallError, failure_text
@@ -27,6 +28,9 @@ from ragistry.utils.custom_metadata import shown_metadata
 from ragistry.utils.dataclass_json import adapter_of, from_json, to_json
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered, problem_of
+
+PLACE = ("part", "sheet", "chapter", "page", "page_label")
+"""The part of a place that stands behind lines with numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ def _numbered_lines(lines: list[SourceLine]) -> list[str]:
         if one.table_header not in ("", header):
             written.append(f"  columns: {one.table_header}")
         header = one.table_header or one.text
-        here = _shown_place(one.place)
+        here = place_text({key: one.place[key] for key in PLACE if key in one.place})
         told = [here] if here not in ("", place) else []
         if one.column > 1 and len(one.text) > LINE_CHARACTERS:
             told.append(f"column {one.column}")
@@ -189,11 +193,6 @@ def _numbered_lines(lines: list[SourceLine]) -> list[str]:
             f"  {one.line}{':' if one.match else '-'} {one.text}" + (f"  ({', '.join(told)})" if told else "")
         )
     return written
-
-
-def _shown_place(place: Mapping[str, Any]) -> str:
-    named = [visible_line(place[key], 100) for key in ("part", "sheet", "chapter") if key in place]
-    return ", ".join([*([f"p. {place['page']}"] if "page" in place else []), *named])
 
 
 TOOLS: dict[str, ReadingTool] = {

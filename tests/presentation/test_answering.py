@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragistry.chunking.breadcrumb import readable_text
 from ragistry.chunking.chunker import chunk_extracted
 from ragistry.presentation import answering_line, blocks_of, excerpt_line, excerpt_of, place_of
-from ragistry.presentation.hits import citation_of, spot_of
+from ragistry.presentation.hits import citation_of, place_text, spot_of
 from ragistry.readers.extracted import Extracted
 from ragistry.types import Document
 
@@ -90,6 +90,7 @@ def test_the_excerpt_contains_the_line_that_answers() -> None:
 )
 def test_a_place_is_described_with_all_that_is_known(place: dict[str, object], spot: str) -> None:
     assert spot_of(Document("", {"page": 1, "line": 9}, 1.0), place) == spot
+    assert place_text(place) == spot.replace(" · ", ", ")
 
 
 PARTS = (

@@ -179,6 +179,11 @@ def test_true_details_pass_and_invented_ones_fail(
     assert not found.ok, check_text(found)
 
 
+def test_a_quotation_elsewhere_is_told_with_its_place(shelf: Workspace) -> None:
+    found = check_text(check(shelf, '"The second page is about tea" (report.pdf, p. 3)'))
+    assert found.startswith("line 1: elsewhere: report.pdf (p. 2, line ")
+
+
 def test_the_summary_says_how_much_was_checked(shelf: Workspace) -> None:
     answer = (
         'It says "Drain the pump" (guide.md) and "the red valve" (guide.md).\n\nIt counts "twelve bridges".\n\n'
