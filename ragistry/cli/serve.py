@@ -4,7 +4,7 @@
                    [--upload-megabytes 500]
     ragistry serve token NAME [--rights read,write,admin] [--collections a,b] [--expires 2027-01-31]
 
-The API is below ``/v1`` and described at ``/openapi.json``. ``/healthz``, ``/readyz`` and ``/metrics`` are at the root.
+The API is below ``/v1`` and described at ``/openapi.json``. ``/healthz`` and ``/readyz`` are at the root.
 Hosts except loopback need a token in config/tokens.yaml.
 """
 

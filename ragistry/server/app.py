@@ -1,4 +1,4 @@
-"""The server: the API, health and metrics; optionally also the page and MCP, behind the same guard."""
+"""The server: the API and health; optionally also the page and MCP, behind the same guard."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -25,15 +24,14 @@ from ragistry.config.folder import JOBS, UPLOADS
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.http.errors import handle_errors
 from ragistry.http.guard import LOOPBACK
-from ragistry.models.queries import QueryEmbedder, embedded_together
+from ragistry.models.queries import embedded_together
 from ragistry.server import routes_jobs, routes_library, routes_search, routes_tools, tasks
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
 from ragistry.server.guard import CallerGuard
 from ragistry.server.jobs import Kind, SavedJob, SavedJobs, Task
 from ragistry.server.joining import SearchJoiner
-from ragistry.server.metrics import Metrics, MetricsMiddleware
-from ragistry.server.route import ServerContext, caller_of
+from ragistry.server.route import ServerContext
 from ragistry.server.uploads import Uploads
 from ragistry.utils.wording import numbered
 from ragistry.workspace import Workspace
@@ -90,7 +88,7 @@ def create_app(
         StoreLockedError: Another server or page runs the jobs of this workspace.
     """
     limits = limits or ServerLimits()
-    tokens, metrics = Tokens(workspace.root), Metrics()
+    tokens = Tokens(workspace.root)
     workspace.library.collections.entries()
     jobs = saved_jobs(workspace)
     page_app = None if page is None else page(jobs)
@@ -118,17 +116,14 @@ def create_app(
     handle_errors(app)
     for routes in (routes_search, routes_library, routes_tools, routes_jobs):
         app.include_router(routes.router)
-    _add_operations(app, served, metrics)
+    _add_health(app, workspace)
     if mcp_mount is not None:
         app.router.routes.append(Route("/mcp", mcp_mount))
     if page_app is not None:
         app.mount("/", page_app)  # last, because it matches every path
-    if isinstance(workspace.embedder, QueryEmbedder):
-        workspace.embedder.observe = metrics.batches.observe
     if guard is None:
         guard = partial(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
     app.add_middleware(guard)
-    app.add_middleware(MetricsMiddleware, metrics=metrics)  # outermost, so that it counts refusals
     return app
 
 
@@ -153,8 +148,8 @@ def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:
     return McpMount(workspace, tokens)
 
 
-def _add_operations(app: FastAPI, served: ServerContext, metrics: Metrics) -> None:
-    """Add the routes for health and metrics. Metrics need the right ``admin`` if tokens are used."""
+def _add_health(app: FastAPI, workspace: Workspace) -> None:
+    """Add the routes that say whether the process runs, and whether it can answer."""
     known_ready = False
 
     @app.get("/healthz", include_in_schema=False)
@@ -165,22 +160,14 @@ def _add_operations(app: FastAPI, served: ServerContext, metrics: Metrics) -> No
     def readyz() -> JSONResponse:
         nonlocal known_ready
         try:
-            served.workspace.store.count()
+            workspace.store.count()
             if not known_ready:
-                served.workspace.embedder.embed(["ready"], role="query")
+                workspace.embedder.embed(["ready"], role="query")
                 known_ready = True
         except RagistryError as error:
             _log.error("not ready: %s", error)
             return JSONResponse({"status": "not ready", "reason": type(error).__name__}, 503)
         return JSONResponse({"status": "ready"})
-
-    @app.get("/metrics", include_in_schema=False)
-    def figures(request: Request) -> Response:
-        caller = caller_of(request)
-        caller.check("admin")
-        caller.check_unlimited("the metrics")
-        text = metrics.text(served.workspace, served.gate, served.jobs)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def run(app: FastAPI, listener: socket.socket, *, ready: Callable[[], None], has_page: bool = False) -> None:

@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -244,10 +243,6 @@ class SavedJobs:
             if job in self._jobs:
                 self._jobs.remove(job)
                 self._remove_folder(job)
-
-    def count_by_state(self) -> Counter[tuple[Kind, State]]:
-        """Count the jobs of each kind and state."""
-        return Counter((job.kind, job.state) for job in self.all())
 
     def stop(self) -> None:
         """End running jobs at their next check, and start no other jobs."""

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("fastapi")
-pytest.importorskip("prometheus_client")
 
 from starlette.testclient import TestClient
 

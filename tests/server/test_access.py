@@ -112,7 +112,7 @@ def test_every_route_refuses_a_token_without_its_right(guarded: TestClient, secr
     for method, path, right in routes(guarded.app):
         if path in ("/healthz", "/readyz", "/openapi.json"):
             continue
-        assert right in RIGHTS or path == "/metrics", f"{method} {path} names no right"
+        assert right in RIGHTS, f"{method} {path} names no right"
         for other, secret in held.items():
             if other != right:
                 assert ask(guarded, method, path, secret).status_code == 403, (method, path, other)
@@ -195,7 +195,6 @@ def test_condition_stays_within_the_collections_of_the_token(guarded: TestClient
         assert set(route.json()["scores"]) <= {"tea"}
     assert [row["name"] for row in guarded.get("/v1/collections", headers=headers).json()["collections"]] == ["tea"]
     assert {row["collection"] for row in guarded.get("/v1/sources", headers=headers).json()["sources"]} == {"tea"}
-    assert guarded.get("/metrics", headers=headers).status_code == 403
     assert guarded.get("/v1/orphans", headers=headers).status_code == 403
 
 

@@ -121,7 +121,7 @@ def test_page_has_a_content_policy_and_its_socket_has_no_cors(page: Page, addres
 def test_other_addresses_than_loopback_need_the_printed_token(page: Page, broken: str, tmp_path: Path) -> None:
     """The token is in the printed address, and pages on two ports of one machine each keep their own."""
     bare, token = broken.split("?token=")
-    for path in ("", "v1/collections", "metrics", "openapi.json"):
+    for path in ("", "v1/collections", "openapi.json"):
         assert httpx.get(f"{bare}{path}", timeout=60).status_code == 401
     assert httpx.get(bare, cookies={f"ragistry_token_{httpx.URL(bare).port}": token}, timeout=60).status_code == 200
     with served(tmp_path, "--host", "127.0.0.2") as second:
