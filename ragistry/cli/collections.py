@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.completion import collection_names
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
 from ragistry.cli.output import console, error_line, print_json
@@ -20,12 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(invoke_without_command=True)
 
 COUNTS = ("source_count", "chunk_count")
-Name = Annotated[
-    str,
-    typer.Argument(
-        autocompletion=collection_names, parser=collection_name, metavar="NAME", help="Name of the collection."
-    ),
-]
+Name = Annotated[str, typer.Argument(parser=collection_name, metavar="NAME", help="Name of the collection.")]
 Description = Annotated[
     str | None, typer.Option("--description", "-d", help="What it contains; people and models choose by this.")
 ]

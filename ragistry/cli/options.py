@@ -15,7 +15,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ragistry.cli.completion import collection_names, technique_names
 from ragistry.cli.flags import FlagsError
 from ragistry.errors import InvalidFilterError
 from ragistry.types import SearchRequest
@@ -50,11 +49,8 @@ def display_name_of(name: str) -> str | None:
     return None if typed == name else typed
 
 
-NAMES: dict[str, dict[str, Any]] = {
-    "technique": {"autocompletion": technique_names},
-    "collection": {"autocompletion": collection_names, "parser": collection_name, "metavar": "NAME"},
-}
-"""Arguments of the options that a shell completes."""
+NAMES: dict[str, dict[str, Any]] = {"collection": {"parser": collection_name, "metavar": "NAME"}}
+"""Arguments of the options whose value is the name of something."""
 
 
 def collection_option(help: str, *names: str) -> Any:

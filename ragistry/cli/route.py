@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.completion import technique_names
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.cli.tables import print_table
@@ -20,12 +19,7 @@ def route(
     query: Annotated[str, typer.Argument(help="The query to route.")],
     technique: Annotated[
         str | None,
-        typer.Option(
-            "--technique",
-            "-t",
-            autocompletion=technique_names,
-            help="A name of techniques.yaml that uses collection_routed.",
-        ),
+        typer.Option("--technique", "-t", help="A name of techniques.yaml that uses collection_routed."),
     ] = None,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
