@@ -19,7 +19,6 @@ from ragistry.web import (
     collections_page,
     compare_page,
     files,
-    manual_page,
     search_page,
     sources_page,
     techniques_page,
@@ -29,7 +28,7 @@ from ragistry.web.security import guard_page
 from ragistry.web.socket_messages import SocketMessages
 from ragistry.workspace import Workspace
 
-PAGES = (search_page, files, collections_page, sources_page, compare_page, techniques_page, manual_page)
+PAGES = (search_page, files, collections_page, sources_page, compare_page, techniques_page)
 RECONNECT = 20.0
 """Seconds for which the state of a disconnected window is kept: the machine may be busy or change its network."""
 FAVICON = (

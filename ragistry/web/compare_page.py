@@ -14,7 +14,6 @@ from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread
 from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, failure_of, read_report
 from ragistry.web.error_list import attempt, clear_errors, show_error
 from ragistry.web.layout import empty_notice, heading, page_layout
-from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
 from ragistry.web.search_form import CANNOT_RUN
 from ragistry.web.upload_widget import safe_name
@@ -128,7 +127,6 @@ async def start_comparison(state: AppState) -> None:
         without = [name for name in state.workspace.registry.names() if state.workspace.registry.unusable(name)]
         if without:
             ui.label(f"{CANNOT_RUN}, because a model is missing: {', '.join(without)}.").classes("rg-dim")
-            ui.link(*manual_link(state.workspace, without[0]))
         source = ui.radio([GENERATED, FROM_FILE], value=GENERATED, on_change=update).props("dense").classes("rg-kinds")
         source.props["aria-label"] = "Questions"
         number = ui.number("Maximum number of questions", value=QUESTIONS, min=5, max=1_000, precision=0)

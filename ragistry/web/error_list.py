@@ -39,13 +39,10 @@ class ErrorList:
         """Whether the list can be seen."""
         return self.exists and (self._dialog is None or bool(self._dialog.value))
 
-    def add(self, message: str, link: tuple[str, str] | None = None) -> None:
-        """Show an error. ``link``: text and address of a page that explains the remedy."""
+    def add(self, message: str) -> None:
+        """Show an error."""
         with self._whole, ui.element("div").classes("rg-error") as line:
-            with ui.element("div"):
-                ui.label(message).classes("rg-failure")
-                if link is not None:
-                    ui.link(*link)
+            ui.label(message).classes("rg-failure")
             dismiss = ui.button(icon="close", on_click=line.delete, color=None).props("flat round dense")
             dismiss.classes("rg-icon").props('aria-label="Dismiss"')
         ui.run_javascript(f"getHtmlElement({self._whole.id})?.scrollIntoView({{block: 'nearest'}})")

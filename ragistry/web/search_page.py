@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from nicegui import ui
 from starlette.requests import Request
@@ -19,7 +18,6 @@ from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_
 from ragistry.web.error_list import ErrorList
 from ragistry.web.filters import filters_where, offered_filters
 from ragistry.web.layout import heading, page_layout
-from ragistry.web.manual_page import manual_link
 from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
@@ -111,11 +109,11 @@ class SearchPage:
         names = ", ".join(filled[:4]) + (f" and {len(filled) - 4} more" if len(filled) > 4 else "")
         self._about.set_text(f"{numbered(sources, '[source|sources]')} in {names}" if filled else "")
 
-    def show_errors(self, errors: Sequence[str | SearchError]) -> None:
+    def show_errors(self, errors: Sequence[str]) -> None:
         """Replace the errors, which stand above the results."""
         self._errors.clear()
         for error in errors:
-            self._errors.add(*((error,) if isinstance(error, str) else error))
+            self._errors.add(error)
 
     async def search(self, asks: bool, passage: str = "") -> None:
         """Run the query of the form. If no technique answers, the results before stay, with the errors above them.
@@ -166,25 +164,18 @@ class SearchPage:
         ui.navigate.history.replace(self._asked.address())
 
 
-class SearchError(NamedTuple):
-    """An error of a search. ``link``: text and address of a page that explains the remedy."""
-
-    message: str
-    link: tuple[str, str] | None = None
-
-
-def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResults], list[SearchError]]:
+def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResults], list[str]]:
     """Search with each technique. Return the results, and the errors of those that fail."""
     workspace, found, errors = state.workspace, [], []
     log_question(workspace.library, question.query, "page")
     for technique in question.techniques():
         try:
             if reason := workspace.registry.unusable(technique):
-                errors.append(SearchError(reason, manual_link(workspace, technique)))
+                errors.append(reason)
             else:
                 found.append(_results(workspace, question, technique))
         except RagistryError as error:
-            errors.append(SearchError(str(error)))
+            errors.append(str(error))
     return found, errors
 
 

@@ -15,7 +15,6 @@ from ragistry.techniques.classes import config_schema, first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState
 from ragistry.web.layout import heading, page_layout
-from ragistry.web.manual_page import manual_link
 from ragistry.web.search_form import CANNOT_RUN
 from ragistry.web.widgets import row, table, text_cell
 
@@ -45,7 +44,7 @@ def _technique(state: AppState, name: str) -> None:
                 ui.label("default").classes("rg-both")
         ui.label(first_sentence(cls))
         if reason := registry.unusable(name):
-            _cannot_run(state, name, reason)
+            _cannot_run(reason)
         _parameters(name, config_schema(cls), entry.config)
         with ui.expansion("Structure").classes("rg-stages"):
             try:
@@ -57,13 +56,12 @@ def _technique(state: AppState, name: str) -> None:
 def _broken(state: AppState, name: str) -> None:
     with ui.element("section").classes("rg-card").props(f'aria-label="{name}"'):
         ui.label(name).classes("rg-technique").props("role=heading aria-level=2")
-        _cannot_run(state, name, state.workspace.registry.broken[name])
+        _cannot_run(state.workspace.registry.broken[name])
 
 
-def _cannot_run(state: AppState, name: str, reason: str) -> None:
+def _cannot_run(reason: str) -> None:
     with ui.element("div").classes("rg-note"):
         ui.label(f"{CANNOT_RUN}: {reason}.")
-        ui.link(*manual_link(state.workspace, name))
 
 
 def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]) -> None:

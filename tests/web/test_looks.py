@@ -64,8 +64,6 @@ WIDE += "".join(
         ("/collections", "td"),
         ("/collection/wide", "td"),
         ("/techniques", "td >> visible=true"),
-        ("/manual/commands.md", "td"),
-        ("/manual/configuration.md", "td"),
     ],
 )
 def test_numbers_and_names_in_tables_are_whole(
