@@ -72,7 +72,8 @@ class ReadDocument:
 
     Attributes:
         blocks: Blocks with text; a block without text only marks a page or sheet.
-        info: ``Title``, ``Author``, ``Subject``, ``Keywords``, ``Created`` and ``Modified`` (ISO 8601), if known.
+        info: ``Title``, ``Author``, ``Subject``, ``Keywords``, ``Created`` and ``Modified`` (ISO 8601), and ``Date``
+            (as it is written), if known.
         lost: Number of words of each kind of content that the reader leaves out, such as ``{"hidden elements": 12}``.
         warnings: What a reader of the text should know, one line each.
         unread: What of the file was not read, such as attachments, one line each.

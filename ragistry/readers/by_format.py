@@ -12,11 +12,9 @@ from ragistry.plugins import resolve_object
 from ragistry.readers import mail
 from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
-from ragistry.readers.formats import MODULES, AddedReader
+from ragistry.readers.formats import FORMATS, WORKER_EXTS, AddedReader
 from ragistry.readers.text_files import SAMPLE, is_worth_reading
 
-MARKUP = frozenset({".html", ".htm", ".xhtml", ".ipynb", ".rst", ".rtf", ".org"})
-"""Suffixes of texts with markup. What their reader cannot read is read as plain text."""
 _FOLD = re.compile(rb"\r?\n[ \t]")
 ReadPdf = Callable[[bytes], ReadDocument]
 
@@ -35,14 +33,15 @@ def read_document(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str,
         KeyError: No reader for this suffix.
     """
     suffix = PurePath(name).suffix.lower()
-    if suffix not in MODULES and suffix not in added:
+    if suffix not in WORKER_EXTS and suffix not in added:
         raise KeyError(suffix)
     try:
         if suffix in added:
             return _by_added(added[suffix], data, suffix)
-        if MODULES[suffix] == "mail":
+        module = FORMATS[suffix].module
+        if module == "mail":
             return mail.read(data, suffix, partial(_attachment, read_pdf=read_pdf, added=added))
-        document: ReadDocument = resolve_object(f"ragistry.readers.{MODULES[suffix]}:read")(data, suffix)
+        document: ReadDocument = resolve_object(f"ragistry.readers.{module}:read")(data, suffix)
         return document
     except (MemoryError, UndecodableError):
         raise
@@ -50,14 +49,10 @@ def read_document(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str,
         reason = (
             str(error) if isinstance(error, UnreadableFileError) else f"cannot be read ({reason_of(error)}); {REPAIR}"
         )
-        if suffix not in MARKUP or suffix in added:
+        if suffix in added or FORMATS[suffix].text == "-":
             raise UnreadableFileError(reason) from error
-        return ReadDocument([Block(decode(data).text)], warnings=[as_plain_text(error)])
-
-
-def as_plain_text(error: Exception) -> str:
-    """Say that a text was read without its markup, after an error of its reader."""
-    return f"its markup cannot be read ({reason_of(error)}), so it was read as plain text"
+        warning = f"its markup cannot be read ({reason_of(error)}), so it was read as plain text"
+        return ReadDocument([Block(decode(data).text)], warnings=[warning])
 
 
 def _by_added(reader: AddedReader, data: bytes, suffix: str) -> ReadDocument:
@@ -80,7 +75,7 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, A
         return read_document(data, name, read_pdf, added)
     if suffix == ".pdf":
         return read_pdf(data)
-    if suffix in MODULES or not is_worth_reading(name, data[:SAMPLE], len(data)):
+    if suffix in WORKER_EXTS or not is_worth_reading(name, data[:SAMPLE], len(data)):
         return read_document(data, name, read_pdf, added)
     if data.startswith(b"BEGIN:V"):  # an invitation or a business card, in folded lines
         data = _FOLD.sub(b"", data).replace(b"\\n", b"\n").replace(b"\\", b"")

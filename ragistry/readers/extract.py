@@ -15,16 +15,7 @@ from ragistry.plugins import resolve_object
 from ragistry.readers import front_matter
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
 from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
-from ragistry.readers.formats import (
-    CONVERTED,
-    MARKDOWN_EXTS,
-    OFFICE_EXTS,
-    SUPPORTED_FORMATS,
-    TEX_EXTS,
-    UNREAD_FORMATS,
-    added_reader,
-    suffix_of,
-)
+from ragistry.readers.formats import FORMATS, MARKDOWN_EXTS, SUPPORTED_FORMATS, Format, added_reader, suffix_of
 from ragistry.readers.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.readers.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.readers.line_numbers import line_numbers
@@ -32,8 +23,8 @@ from ragistry.readers.markdown import outline
 from ragistry.readers.text_files import SAMPLE, is_text
 from ragistry.utils.custom_metadata import shortened
 
-_WRITTEN = frozenset({".rst", ".org"})
-"""Documents that are written as text, so that lines of them can be named."""
+_READERS = {"worker": "office:read_office", "converted": "office:read_old"}
+_UNKNOWN, _ADDED = Format("", "", ""), Format("", "worker", "")
 _DEFAULT_LIMITS = ExtractLimits()
 
 
@@ -67,24 +58,18 @@ def extract(
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
     suffix = suffix_of(source)
-    added = added_reader(suffix)
-    if suffix == ".pdf" and not added:
+    known = _ADDED if added_reader(suffix) else FORMATS.get(suffix, _UNKNOWN)
+    if known.place == "pdf":
         from_pdf: Extracted = _by_name("pdf:read_pdf", source, pdf_engine, limits, ocr)
         return from_pdf
-    if suffix in OFFICE_EXTS or suffix in CONVERTED or added:
-        spec = "old_formats:read_old" if suffix in CONVERTED and not added else "office:read_office"
-        found: Extracted = _by_name(spec, source, limits)
-        if suffix in _WRITTEN and not added:
+    if known.place in _READERS:
+        found: Extracted = _by_name(_READERS[known.place], source, limits)
+        if known.text == "lines":
             found = _numbered(found, limits)
         title = found.metadata.get("title") or _first_heading(found.text)
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
-    if suffix in TEX_EXTS:
-        answer: dict[str, Any] = _by_name("reader_process:read_in_worker", source, "tex", limits, "correct it")
-        warnings = _warned(answer["text"], answer["warning"])
-        found = Extracted(answer["text"], source, "markdown", metadata=answer["metadata"], warnings=warnings)
-        return _numbered(replace(found, digest=answer["digest"]), limits)
     data = _bytes(source, limits)
-    if suffix not in SUPPORTED_FORMATS and (suffix in UNREAD_FORMATS or not is_text(data[:SAMPLE])):
+    if known.place != "here" and (known.place == "unread" or not is_text(data[:SAMPLE])):
         raise _unsupported(source, suffix)
     text, warning = _text(source, data)
     if suffix in MARKDOWN_EXTS:

@@ -10,41 +10,78 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ragistry.errors import ConfigError
 from ragistry.plugins import READERS, digest_of, find_offer, find_part, modules_of, offers
 from ragistry.readers.blocks import ReadDocument
 
-MARKDOWN_EXTS = frozenset({".md", ".markdown"})
-TEXT_EXTS = MARKDOWN_EXTS | frozenset(
-    {
-        *(".txt", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".json", ".jsonl", ".xml", ".sql", ".sh"),
-        *(".py", ".js", ".jsx", ".ts", ".tsx", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".go", ".java", ".kt"),
-        *(".php", ".r", ".rb", ".rs", ".scala", ".swift"),
-    }
-)
-TEX_EXTS = frozenset({".tex", ".latex"})
-_OFFICE_MODULES = {
-    "docx": (".docx", ".docm", ".dotx", ".dotm"),
-    "odf": (".odt", ".ott", ".odm", ".odp", ".otp"),
-    "pptx": (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
-    "sheets": (".xlsx", ".xlsm", ".xltx", ".xltm"),
-    "ods": (".ods", ".ots"),
-    "old_sheets": (".xls", ".xlt", ".xlsb"),
-    "html_page": (".html", ".htm", ".xhtml", ".xht", ".shtml"),
-    "mail": (".eml", ".msg", ".oft", ".mht", ".mhtml"),
-    **{"epub": (".epub",), "notebook": (".ipynb",), "rst": (".rst",), "rtf": (".rtf",), "org": (".org",)},
+_TABLE = """
+text       here      lines  .txt .csv .tsv .yaml .yml .toml .json .jsonl .xml .sql .sh .py .js .jsx .ts .tsx .c .cc .cpp
+text       here      lines  .h .hpp .cs .go .java .kt .php .r .rb .rs .scala .swift
+markdown   here      lines  .md .markdown
+pdf        pdf       -      .pdf
+tex        worker    lines  .tex .latex
+rst        worker    lines  .rst
+org        worker    lines  .org
+html_page  worker    markup .html .htm .xhtml
+html_page  worker    -      .xht .shtml
+notebook   worker    markup .ipynb
+rtf        worker    markup .rtf
+docx       worker    -      .docx .docm .dotx .dotm
+pptx       worker    -      .pptx .pptm .ppsx .ppsm .potx .potm
+sheets     worker    -      .xlsx .xlsm .xltx .xltm
+old_sheets worker    -      .xls .xlt .xlsb
+odf        worker    -      .odt .ott .odm .odp .otp
+ods        worker    -      .ods .ots
+mail       worker    -      .eml .msg .oft .mht .mhtml
+epub       worker    -      .epub
+docx       converted -      .doc .dot
+pptx       converted -      .ppt .pps .pot
+-          unread    -      .pages .wpd .numbers .azw3 .chm .djvu .mobi .mbox
+"""
+
+
+class Format(NamedTuple):
+    """How files with a suffix are read.
+
+    Attributes:
+        module: Module with their reader, a function ``read``; text and Markdown have none.
+        place: Where it runs: ``here``, in this process; ``worker``, in the process of `reader_worker`; ``pdf``, in
+            both; ``converted``, in the worker after LibreOffice has converted the file, if it is installed; ``unread``.
+        text: ``lines`` for texts of which lines can be named, ``markup`` for other texts. What the reader of a text
+            cannot read is read as plain text.
+    """
+
+    module: str
+    place: str
+    text: str
+
+
+FORMATS = {
+    suffix: Format(module, place, text)
+    for module, place, text, *suffixes in map(str.split, _TABLE.strip().splitlines())
+    for suffix in suffixes
 }
-MODULES = {suffix: module for module, suffixes in _OFFICE_MODULES.items() for suffix in suffixes}
-"""The module with the reader of each suffix."""
-OFFICE_EXTS = frozenset(MODULES)
+"""All known formats by suffix."""
+
+
+def _suffixes(*places: str) -> frozenset[str]:
+    return frozenset(suffix for suffix, one in FORMATS.items() if one.place in places)
+
+
+TEXT_EXTS = _suffixes("here")
+MARKDOWN_EXTS = frozenset({".md", ".markdown"})
+TEX_EXTS = frozenset({".tex", ".latex"})
+WORKER_EXTS = _suffixes("worker")
+OFFICE_EXTS = WORKER_EXTS - TEX_EXTS
 MAILS = frozenset({".eml", ".msg", ".oft"})
 IMAGE_EXTS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
-SUPPORTED_FORMATS = tuple(sorted({*TEXT_EXTS, *TEX_EXTS, *OFFICE_EXTS, ".pdf"}))
+SUPPORTED_FORMATS = tuple(sorted(_suffixes("here", "pdf", "worker")))
 """Suffixes of the files that `extract` reads, in any case."""
-CONVERTED = {".doc": ".docx", ".dot": ".docx", ".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx"}
+CONVERTED = {suffix: f".{FORMATS[suffix].module}" for suffix in _suffixes("converted")}
 """Old formats that LibreOffice converts, if it is installed, each with the format that is read then."""
-UNREAD_FORMATS = frozenset({*CONVERTED, ".pages", ".wpd", ".numbers", ".azw3", ".chm", ".djvu", ".mobi", ".mbox"})
+UNREAD_FORMATS = _suffixes("converted", "unread")
 """Formats of documents that are not read, or only with LibreOffice."""
 INSTALL_LIBREOFFICE = "install LibreOffice (`apt install libreoffice`, `brew install --cask libreoffice`)"
 TESSERACT = "tesseract"

@@ -1,16 +1,24 @@
-"""Office documents, books, web pages, mails and notebooks: their text as Markdown."""
+"""Office documents, books, web pages, mails, notebooks and LaTeX: their text as Markdown.
+
+Documents in the old formats of Office are converted by LibreOffice, if it is installed.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from ragistry.errors import ConfigError
+from ragistry.errors import ConfigError, ExtractionError, UnsupportedFormatError
 from ragistry.readers.blocks import REPAIR, Place, words_of
-from ragistry.readers.extracted import Extracted, ExtractLimits
-from ragistry.readers.formats import added_readers, suffix_of
+from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
+from ragistry.readers.formats import CONVERTED, INSTALL_LIBREOFFICE, added_readers, libreoffice, suffix_of
 from ragistry.readers.pdf import describe
 from ragistry.readers.reader_process import read_in_worker, use_versions
 from ragistry.utils.wording import numbered
@@ -50,6 +58,51 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
     )
 
 
+def read_old(path: str, limits: ExtractLimits) -> Extracted:
+    """Convert a document to its present format, and read that.
+
+    Raises:
+        UnsupportedFormatError: LibreOffice is not installed.
+        ExtractionError: It cannot convert the file within ``limits.seconds``, or the result is over a limit.
+    """
+    suffix = Path(path).suffix.lower()
+    target = CONVERTED[suffix]
+    if not libreoffice():
+        raise UnsupportedFormatError(
+            f"{path!r} has the old format {suffix!r}; {INSTALL_LIBREOFFICE}, or save it as {target}"
+        )
+    data = read_at_most(path, int(limits.bytes))
+    with TemporaryDirectory(prefix="ragistry-") as name:
+        folder = Path(name)
+        (folder / f"source{suffix}").write_bytes(data)
+        profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
+        command = [
+            libreoffice(), "--headless", "--norestore", profile,
+            "--convert-to", target[1:], "--outdir", str(folder / "converted"), str(folder / f"source{suffix}"),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limits.seconds, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ExtractionError(
+                f"{path!r} was not converted by LibreOffice within {limits.seconds:g} s; raise limits.seconds"
+            ) from error
+        except OSError as error:
+            raise ExtractionError(
+                f"{path!r}: LibreOffice cannot be run ({error.strerror}); install it again"
+            ) from error
+        converted = folder / "converted" / f"source{target}"
+        if not converted.is_file():
+            reason = _reason(done.stderr or done.stdout, str(converted.parent))
+            raise ExtractionError(f"{path!r} cannot be converted by LibreOffice ({reason}); save it as {target}")
+        try:
+            found = read_office(str(converted), limits)
+        except ExtractionError as error:
+            raise ExtractionError(str(error).replace(str(converted), path)) from error
+    return replace(found, source=path, digest=sha256(data).hexdigest())
+
+
 def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
     """Say which kinds of content are missing in the text, if that is more than a few words."""
     total = words_of(text).total() + sum(counts.values())
@@ -75,3 +128,10 @@ def _page_starts(places: tuple[tuple[int, Place], ...]) -> tuple[int, ...]:
         following = starts.get(page, following or starts[ends])
         found.append(following)
     return tuple(reversed(found))
+
+
+def _reason(output: bytes, folder: str) -> str:
+    """Return the errors of LibreOffice in one line, without its warnings, which are about its own installation."""
+    lines = output.decode(errors="replace").replace(folder + os.sep, "").splitlines()
+    errors = [line for line in map(str.strip, lines) if line and not line.lower().startswith("warn")]
+    return " ".join(dict.fromkeys(line.removeprefix("Error: ") for line in errors))[:200] or "it gave no reason"

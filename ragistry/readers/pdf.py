@@ -222,7 +222,7 @@ def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
         "title": title if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
         "description": values.get("Subject", ""),
         "author": values.get("Author", ""),
-        "date": date_text(created[:10]),
+        "date": values.get("Date") or date_text(created[:10]),
         "created": date_text(created) or date_text(created[:10]),
         "modified": date_text(modified) or date_text(modified[:10]),
         "keywords": [word.strip() for word in re.split("[,;]", values.get("Keywords", "")) if word.strip()],

@@ -2,9 +2,8 @@
 
 ``python -m ragistry.readers.reader_worker`` answers each line of JSON on its standard input with one line on
 its standard output. A request is ``{"path", "engine", "pages", "characters", "memory", "bytes", "seconds"}``. For a PDF
-the answer is the result of `pdf_reader.read`, for the engine ``office`` that of `blocks.answer_of`, and for ``tex``
-``{"text", "metadata", "warning"}``, each with the ``digest`` of the bytes that were read. ``draw`` writes the ``image``
-of a ``page``, gray or with ``marks``.
+the answer is the result of `pdf_reader.read`, for the engine ``office`` that of `blocks.answer_of`, each with the
+``digest`` of the bytes that were read. ``draw`` writes the ``image`` of a ``page``, gray or with ``marks``.
 Any answer may be ``{"error": reason}``; with ``"spoiled"``, this process should not be used again.
 
 The process ends when its standard input ends, even in the middle of a file, and at the latest `GRACE` after the time
@@ -25,12 +24,11 @@ from typing import Any
 
 from ragistry.readers import pdf_reader
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError, answer_of, longest_text, reason_of
-from ragistry.readers.encoding import UndecodableError, decode
+from ragistry.readers.encoding import UndecodableError
 from ragistry.readers.extracted import read_at_most
 from ragistry.readers.pdf_engines import ENGINES
-from ragistry.readers.tex import read_tex
 
-OFFICE, TEX, DRAW = "office", "tex", "draw"
+OFFICE, DRAW = "office", "draw"
 GRACE, LONGEST = 3.0, 1_000_000.0
 """Seconds after the time limit in which the parent usually ends this process, and most seconds of all."""
 
@@ -93,8 +91,6 @@ def _draw(data: bytes, request: dict[str, Any]) -> None:
 def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if request["engine"] == OFFICE:
         return _within_limits(_bounded(_read_office(data, request), len(data)), request)
-    if request["engine"] == TEX:
-        return _within_limits(_read_tex(data), request)
     return pdf_reader.read(data, request["engine"], request)
 
 
@@ -126,17 +122,6 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
 
     added = {suffix: AddedReader(**reader) for suffix, reader in request["readers"].items()}
     return answer_of(read_document(data, request["path"], read_pdf, added))
-
-
-def _read_tex(data: bytes) -> dict[str, Any]:
-    decoded = decode(data)
-    try:
-        text, metadata = read_tex(decoded.text)
-    except (RecursionError, ValueError, LookupError) as error:
-        from ragistry.readers.by_format import as_plain_text
-
-        return {"text": decoded.text, "metadata": {}, "warning": as_plain_text(error)}
-    return {"text": text, "metadata": metadata, "warning": decoded.warning}
 
 
 def _bounded(found: dict[str, Any], size: int) -> dict[str, Any]:

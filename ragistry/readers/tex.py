@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
+from ragistry.readers.blocks import Block, ReadDocument
+from ragistry.readers.encoding import decode
 from ragistry.readers.word_processing import table_markdown
 
 _SIGNS = """
@@ -140,8 +142,15 @@ def _built_in() -> dict[str, _Macro]:
 _BUILT_IN = _built_in()
 
 
+def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001 - every reader has these parameters
+    """Read a LaTeX file."""
+    decoded = decode(data)
+    text, info = read_tex(decoded.text)
+    return ReadDocument([Block(text)], info, warnings=[decoded.warning] if decoded.warning else [])
+
+
 def read_tex(source: str) -> tuple[str, dict[str, str]]:
-    """Convert the body of a LaTeX file; also return its ``title``, ``author`` and ``date``, if it has them.
+    """Convert the body of a LaTeX file; also return its ``Title``, ``Author`` and ``Date``, if it has them.
 
     A file without ``document``, which another file includes, is completely body.
     """
@@ -163,8 +172,9 @@ def read_tex(source: str) -> tuple[str, dict[str, str]]:
     reader.macros |= dict.fromkeys(("thanks", "footnote"), (1, None, ""))
     about: dict[str, str] = {}
     for one in _TOLD.finditer(whole):
-        if one[1] in ("title", "author", "date") and (value := " ".join(reader.convert(one[2]).split())):
-            about[one[1]] = f"{about[one[1]]}, {value}" if one[1] == "author" and "author" in about else value
+        key = one[1].capitalize()
+        if key in ("Title", "Author", "Date") and (value := " ".join(reader.convert(one[2]).split())):
+            about[key] = f"{about[key]}, {value}" if key == "Author" and key in about else value
     return text, about
 
 

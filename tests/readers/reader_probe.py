@@ -39,7 +39,7 @@ def read(request: dict[str, Any]) -> list[Extracted]:
     if not request["path"].endswith(".zip"):
         return [extract(request["path"], pdf_engine=request["engine"], limits=limits)]
     reading = ReadOptions(1_000, 0, limits=limits)
-    return [member.read(reading, "")[0] for member in members_of(request["path"], "a.zip").members]
+    return [member.read(reading)[0] for member in members_of(request["path"], "a.zip").members]
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ragistry.chunking.chunker import chunk_document, chunk_extracted
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import SUPPORTED_FORMATS, extract
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import MODULES
+from ragistry.readers.formats import FORMATS, OFFICE_EXTS
 from ragistry.readers.office_package import picture_text
 from tests.messages import check_message, refused
 from tests.readers import office_files
@@ -204,9 +204,9 @@ def test_the_path_of_a_picture_is_no_description(text: str) -> None:
 
 
 TWINS = {
-    suffix: next((one for one in MAKERS if MODULES[one] == module), "")
-    for suffix, module in MODULES.items()
-    if suffix not in MAKERS and module != "mail"
+    suffix: next((one for one in MAKERS if FORMATS[one].module == FORMATS[suffix].module), "")
+    for suffix in sorted(OFFICE_EXTS - MAKERS.keys())
+    if FORMATS[suffix].module != "mail"
 }
 
 

@@ -22,7 +22,7 @@ import pytest
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import MARKDOWN_EXTS, MODULES, SUPPORTED_FORMATS, TEXT_EXTS
+from ragistry.readers.formats import FORMATS, MARKDOWN_EXTS, OFFICE_EXTS, SUPPORTED_FORMATS, TEXT_EXTS
 from ragistry.readers.pdf import PDF_ENGINES
 from tests.conftest import ROOT, full_run
 from tests.readers.hostile_files import CASES, PACKED, Scale, made
@@ -40,7 +40,7 @@ bytes."""
 SECRET = "the-secret-word"
 
 ALIASES = {
-    **{suffix: next(one for one in MODULES if MODULES[one] == module) for suffix, module in MODULES.items()},
+    **{suffix: next(one for one in FORMATS if FORMATS[one].module == FORMATS[suffix].module) for suffix in OFFICE_EXTS},
     **{".msg": ".msg", ".oft": ".msg", ".latex": ".tex"},
     **dict.fromkeys((".xls", ".xlt", ".xlsb"), ".xlsx"),  # see test_old_sheets.py
 }

@@ -12,9 +12,9 @@ from zipfile import ZipFile
 import pytest
 
 from ragistry.readers.blocks import ReadDocument
-from ragistry.readers.by_format import MARKUP, read_document
+from ragistry.readers.by_format import read_document
 from ragistry.readers.extract import extract
-from ragistry.readers.formats import MODULES
+from ragistry.readers.formats import FORMATS
 
 
 def read(text: str | bytes, suffix: str) -> tuple[ReadDocument, str]:
@@ -204,6 +204,7 @@ def test_substitution_within_a_substitution_is_read(definitions: str, expected: 
     assert (text, document.warnings) == (expected, [])
 
 
+MARKUP = [suffix for suffix, known in FORMATS.items() if known.place == "worker" and known.text != "-"]
 ERRORS = [
     KeyError("br"),
     RecursionError(),
@@ -215,7 +216,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(
     ("suffix", "error"),
-    [*((suffix, ERRORS[0]) for suffix in sorted(MARKUP)), *((".rst", error) for error in ERRORS[1:])],
+    [*((suffix, ERRORS[0]) for suffix in MARKUP), *((".rst", error) for error in ERRORS[1:])],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_text_whose_markup_cannot_be_read_is_plain_text(
@@ -224,7 +225,7 @@ def test_text_whose_markup_cannot_be_read_is_plain_text(
     def fail(data: bytes, suffix: str) -> ReadDocument:
         raise error
 
-    monkeypatch.setattr(f"ragistry.readers.{MODULES[suffix]}.read", fail)
+    monkeypatch.setattr(f"ragistry.readers.{FORMATS[suffix].module}.read", fail)
     document, text = read("Zebra |br| <b>x</b>", suffix)
     assert text == "Zebra |br| <b>x</b>"
     [warning] = document.warnings
