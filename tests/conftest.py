@@ -135,7 +135,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksp
         stores = {"use": "postgres", "url": request.getfixturevalue("postgres").url}
     elif kind == "chroma":
         server = request.getfixturevalue("chroma")
-        stores = {"use": "chroma", "host": server.host, "port": server.port}
+        stores = {"use": "chroma", "host": server.url}
     if stores:
         (root / "config").mkdir()
         (root / "config" / "vector_stores.yaml").write_text(f"store: {stores}\n", encoding="utf-8")

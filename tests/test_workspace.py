@@ -105,7 +105,7 @@ def test_configuration_data_or_a_server_make_a_workspace(tmp_path: Path) -> None
         assert workspace.store.count() == 0
     ragistry.open_workspace(tmp_path / "configured", existing=True).close()
     ragistry.open_workspace(tmp_path / "filled", existing=True, data_dir="data").close()
-    ragistry.open_workspace(tmp_path / "served", existing=True, chroma_host="127.0.0.1").close()
+    ragistry.open_workspace(tmp_path / "served", existing=True, chroma_host="http://127.0.0.1").close()
     with pytest.raises(SourceNotFoundError):
         ragistry.open_workspace(tmp_path / "filled", existing=True)
 

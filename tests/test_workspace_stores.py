@@ -68,22 +68,21 @@ def test_variable_or_argument_selects_a_store(
 ) -> None:
     with open_workspace(tmp_path, chroma_path="one") as workspace:
         assert (engine(workspace)[0], workspace.origins["store"]) == ("ChromaStore", "argument")
-    monkeypatch.setenv("CHROMA_HOST", chroma.host)
-    monkeypatch.setenv("CHROMA_PORT", str(chroma.port))
+    monkeypatch.setenv("CHROMA_HOST", chroma.url)
     with open_workspace(tmp_path) as workspace:
         assert engine(workspace) == ("ChromaStore", "naive")
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
 def test_a_variable_overrides_the_server_of_a_file_and_all_that_belongs_to_it(tmp_path: Path) -> None:
-    for stores in ("chromadb: {host: there, port: 9}", "store: {use: chroma, host: there, port: 9}"):
+    for stores in ("chromadb: {host: 'http://there:9'}", "store: {use: chroma, host: 'http://there:9'}"):
         settings = resolve(write(tmp_path, stores), environ={}).settings
-        assert (settings.store, settings.chroma_host, settings.chroma_port) == ("chroma", "there", 9)
-        resolved = resolve(tmp_path, environ={"CHROMA_HOST": "elsewhere"})
-        assert resolved.settings.chroma_host == "elsewhere"
+        assert (settings.store, settings.chroma_host) == ("chroma", "http://there:9")
+        resolved = resolve(tmp_path, environ={"CHROMA_HOST": "http://elsewhere"})
+        assert resolved.settings.chroma_host == "http://elsewhere"
         assert resolved.origins["chroma_host"] == "environment CHROMA_HOST"
     settings = resolve(tmp_path, environ={"RAGISTRY_STORE": "local"}).settings
-    assert (settings.store, settings.chroma_host, settings.chroma_port) == ("local", None, 8000)
+    assert (settings.store, settings.chroma_host) == ("local", None)
 
 
 def test_the_local_store_is_the_default_and_takes_its_own_settings(tmp_path: Path) -> None:
@@ -148,7 +147,10 @@ def test_arguments_of_a_store_are_checked_by_its_annotations(
     ("store: {use: 'ragistry.types:Document'}", "1: store.use:"),
     ("store: {use: 'nowhere:Store'}", "1: store.use:"),
     ("store:\n  use: chroma\n  pth: x", "3: store.pth:"),
-    ("store:\n  use: chroma\n  port: 70000", "3: chroma_port:"),
+    ("store:\n  use: chroma\n  host: there", "3: chroma_host: the address 'there' has no scheme; write http://HOST:PORT"),
+    ("store:\n  use: chroma\n  host: there:9", "3: chroma_host:"),
+    ("store:\n  use: chroma\n  host: http://there\n  port: 9", "2: store: 'port' is part of the address"),
+    ("chromadb:\n  host: http://there\n  ssl: true", "1: chromadb: 'ssl' is part of the address"),
     ("store:\n  use: chroma\n  batch_size: 0", "3: store.batch_size:"),
     ("store: {use: local, path: x}", "1: store.path:"),
     ("store: {use: chroma, path: ''}", "1: chroma_path:"),
@@ -164,9 +166,9 @@ def test_a_bad_choice_is_refused_with_its_line(tmp_path: Path, stores: str, plac
 
 @pytest.mark.parametrize(("stores", "documents", "values"), [
     ("store: {use: local}", "chroma_path: x", ("documents.yaml:1: chroma_path: 'x'", "vector_stores.yaml:1")),
-    ("store: {use: local}\nchromadb: {host: 'user:hush@there'}", "", ("vector_stores.yaml:2: chroma_host: 'there'",)),
+    ("store: {use: local}\nchromadb: {host: 'http://user:hush@there'}", "", ("vector_stores.yaml:2: chroma_host: 'http://there'",)),
     ("store: {use: chroma, path: x}\nchromadb: {persist_directory: y}", "", ("persist_directory: 'y'", "'x'")),
-    ("chromadb: {host: there}", "chroma_path: x", ("vector_stores.yaml:1: chroma_host: 'there'", "documents.yaml:1")),
+    ("chromadb: {host: 'http://there'}", "chroma_path: x", ("stores.yaml:1: chroma_host: 'http://there'", "ts.yaml:1")),
 ])  # fmt: skip
 def test_places_that_contradict_are_named(tmp_path: Path, stores: str, documents: str, values: tuple[str, ...]) -> None:
     with refused(InvalidConfigError, *values) as caught:
@@ -191,7 +193,7 @@ ARCHIVE = "archives: [{name: a, collection_name: letters, embedding_model: m}]"
     ("psycopg", "postgres", "store: {use: postgres, url: 'postgresql://a'}", "", "vector_stores.yaml:1"),
     ("chromadb", "chroma", "store: {use: chroma}", "", "vector_stores.yaml:1"),
     ("chromadb", "chroma", "chromadb: {persist_directory: x}", "", "vector_stores.yaml:1"),
-    ("chromadb", "chroma", "chromadb: {host: there}", "", "vector_stores.yaml:1"),
+    ("chromadb", "chroma", "chromadb: {host: 'http://there'}", "", "vector_stores.yaml:1"),
     ("chromadb", "chroma", "", "chroma_path: x", "documents.yaml:1"),
     ("chromadb", "chroma", ARCHIVE, "", ""),
 ])  # fmt: skip
@@ -305,7 +307,7 @@ class Logging(LocalStore):
 
 @pytest.mark.parametrize(("store", "named"), [
     ("{use: 'wrong_wrappers:Passing'}", ("search_text", "move_source", "subclass a store")),
-    ("{use: 'wrong_wrappers:Copied'}", ("lacks add_vectors, refuse_vectors, waiting;", "WordsFirstStore")),
+    ("{use: 'wrong_wrappers:Copied'}", ("lacks add_vectors, begin_vectors, lacking_vectors,", "WordsFirstStore")),
     ("{use: 'wrong_wrappers:Logging', lgo: x}", ("store.lgo", "log")),
     ("{use: 'wrong_wrappers:Logging', lock_timeout: -1}", ("store.lock_timeout",)),
 ])  # fmt: skip

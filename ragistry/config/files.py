@@ -10,7 +10,16 @@ import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails
 
 from ragistry.config.archives import Text
@@ -103,11 +112,20 @@ def _as_mapping(store: Any) -> Any:
     return store
 
 
+class _WholeAddress(Strict):
+    @model_validator(mode="before")
+    @classmethod
+    def _check_address(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (parts := [key for key in ("port", "ssl") if key in value]):
+            raise ValueError(f"{parts[0]!r} is part of the address; write host: http://HOST:PORT, or https://HOST:PORT")
+        return value
+
+
 _chroma = settings_of("vector_stores.yaml", "chromadb")
 _server = {key: field for key, field in _chroma.items() if key not in ("collection_name", "persist_directory")}
-ChromaServer = create_model("ChromaServer", __base__=Strict, **_server)
+ChromaServer = create_model("ChromaServer", __base__=_WholeAddress, **_server)
 ChromaServer.__doc__ = "A ChromaDB server, if ``host`` is set."
-ChromaSection = create_model("ChromaSection", __base__=Strict, **_chroma)
+ChromaSection = create_model("ChromaSection", __base__=_WholeAddress, **_chroma)
 ChromaSection.__doc__ = "The older form of ``store: {use: chroma, …}``: a folder or, if ``host`` is set, a server."
 DocumentsFile = create_model("DocumentsFile", __base__=Library, **settings_of("documents.yaml"))
 DocumentsFile.__doc__ = "config/documents.yaml: the library, its collections, and how documents are cut and embedded."

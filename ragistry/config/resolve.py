@@ -177,7 +177,7 @@ def _value_text(name: str, value: Any) -> str:
     return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)
 
 
-CHROMA_SETTINGS = ("host", "port", "ssl", "tenant", "database", "timeout")
+CHROMA_SETTINGS = ("host", "tenant", "database", "timeout")
 CHROMA_FOLDERS = ("path", "persist_directory")
 
 

@@ -18,7 +18,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from ragistry.config.archives import Archives, Seconds, Segment
+from ragistry.config.archives import Archives, Seconds, Segment, ServerURL
 from ragistry.config.numbers import Number, Whole, not_bool
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.text.languages import AUTO, canonical_language
@@ -200,11 +200,9 @@ class Settings(Strict):
         "vector_stores.chromadb.persist_directory",
         min_length=1,
     )
-    chroma_host: str | None = _server(
-        None, "a ChromaDB server: a name, an address or a URL", "host", also="CHROMA_HOST", min_length=1
+    chroma_host: ServerURL | None = _server(
+        None, "address of a ChromaDB server, `http://HOST:PORT`", "host", also="CHROMA_HOST"
     )
-    chroma_port: Whole = _server(8000, "port of the server", "port", also="CHROMA_PORT", ge=1, le=65_535)
-    chroma_ssl: bool = _server(False, "whether to use HTTPS", "ssl")
     chroma_api_key: Key | None = _setting(None, "sent to the Chroma server as `x-chroma-token`", also="CHROMA_API_KEY")
     chroma_tenant: Segment = _server("default_tenant", "tenant on the server", "tenant", also="CHROMA_TENANT")
     chroma_database: Segment = _server("default_database", "database on the server", "database", also="CHROMA_DATABASE")

@@ -20,12 +20,14 @@ from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.plugins import find_class
-from ragistry.protocols import LibraryStore, WordsFirstStore
+from ragistry.protocols import LibraryStore, ReembedStore, WordsFirstStore
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
 
 GROUP = "ragistry.stores"
+PROTOCOLS = {"reembed": ReembedStore, "words_first": WordsFirstStore}
+"""The protocols of those abilities that need more methods."""
 RESOURCES = ("folder", "language", "exclusive", "collection")
 
 
@@ -56,15 +58,18 @@ def choose_store(entry: StoreEntry) -> StoreChoice:
         raise InvalidConfigError(f"{place}: store.use: {error}") from error
     abilities: Any = getattr(cls, "abilities", None)
     has_abilities = isinstance(abilities, frozenset)
-    protocol = WordsFirstStore if has_abilities and "words_first" in abilities else LibraryStore
-    needed = [name for name in dir(protocol) if not name.startswith("_") and name != "abilities"]
-    missing = [name for name in needed if not callable(getattr(cls, name, None))]
+    protocols = [
+        LibraryStore,
+        *(PROTOCOLS[one] for one in sorted(PROTOCOLS.keys() & (abilities if has_abilities else ()))),
+    ]
+    needed = {name for protocol in protocols for name in dir(protocol) if not name.startswith("_")} - {"abilities"}
+    missing = sorted(name for name in needed if not callable(getattr(cls, name, None)))
     if not has_abilities:
         missing.append("abilities (a frozenset, on the class)")
     if missing:
         raise InvalidConfigError(
             f"{place}: store.use: {entry.use!r} is not a library store; its class lacks {', '.join(missing)}; "
-            f"see {protocol.__name__} in ragistry.protocols, or subclass a store to wrap it"
+            f"see {', '.join(one.__name__ for one in protocols)} in ragistry.protocols, or subclass a store to wrap it"
         )
     return StoreChoice(entry.use, cls, _checked_config(entry, cls, place))
 

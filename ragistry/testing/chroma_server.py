@@ -26,6 +26,10 @@ class ChromaServer:
     port: int
     process: subprocess.Popen[bytes]
 
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
 
 @contextmanager
 def chroma_server(path: Path, port: int = 0) -> Iterator[ChromaServer]:

@@ -15,8 +15,7 @@ from tests.conftest import Corpus
 @pytest.fixture
 def served(chroma: ChromaServer, ragistry: Run, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A library of one file, in a collection of its own on the server."""
-    monkeypatch.setenv("CHROMA_HOST", chroma.host)
-    monkeypatch.setenv("CHROMA_PORT", str(chroma.port))
+    monkeypatch.setenv("CHROMA_HOST", chroma.url)
     monkeypatch.setenv("RAGISTRY_COLLECTION", f"c-{tmp_path.name}")
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     corpus({"bread.txt": "Bread dough with yeast."}, folder=".")

@@ -51,7 +51,7 @@ def test_library_moves_to_chroma_and_back_without_a_model(filled: Run, use: Call
 
 
 def test_address_in_a_variable_is_not_shown(filled: Run, chroma: ChromaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLACE", f"http://{chroma.host}:{chroma.port}")
+    monkeypatch.setenv("PLACE", chroma.url)
     done = filled("store", "copy", "local", '{use: chroma, host: "${PLACE}"}')
     assert done.code == 0, done.err
     assert 'store: {use: chroma, host: "${PLACE}"}' in done.out

@@ -47,10 +47,15 @@ def test_argument_before_environment_before_file(tmp_path: Path) -> None:
 
 def test_variables_of_other_programs_are_read(tmp_path: Path) -> None:
     url = "http://e"
-    environ = {"OLLAMA_HOST": "box:1", "CHROMA_HOST": "c", "CHROMA_TENANT": "t", "DOCPROC_TEI_EMBEDDINGS_URL": url}
+    environ = {
+        "OLLAMA_HOST": "box:1",
+        "CHROMA_HOST": "http://c",
+        "CHROMA_TENANT": "t",
+        "DOCPROC_TEI_EMBEDDINGS_URL": url,
+    }
     settings = resolve(tmp_path, environ=environ).settings
     found = (settings.ollama_host, settings.chroma_host, settings.chroma_tenant, settings.embed_url)
-    assert found == ("box:1", "c", "t", url)
+    assert found == ("box:1", "http://c", "t", url)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         tmp_path,
         documents="chunk_sise: 900\nn_results: 0\nlanguage: deutsch\ncollections:\n  - {name: ok}\n  - {name: 'no t'}\n"
         "limits: {pages: true}\n",
-        vector_stores="chromadb:\n  port: 70000\nstore: 5\n",
+        vector_stores="chromadb:\n  timeout: 0\nstore: 5\n",
     )
     assert message.startswith("7 problems:")
     for said in [
@@ -119,7 +124,7 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         "documents.yaml:3: language: no analysis for the language 'deutsch'",
         "documents.yaml:6: collections.1.name:",
         "documents.yaml:7: limits.pages: must be a number, got True",
-        "vector_stores.yaml:2: chromadb.port:",
+        "vector_stores.yaml:2: chromadb.timeout:",
         "vector_stores.yaml:3: store: must be a mapping such as {use: local}, got 5",
     ]:
         assert said in message

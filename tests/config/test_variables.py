@@ -23,8 +23,8 @@ def test_a_variable_takes_its_place_in_texts_of_any_store(tmp_path: Path) -> Non
 
 
 def test_a_variable_takes_its_place_in_a_setting(tmp_path: Path) -> None:
-    write(tmp_path, '  use: chroma\n  host: "${PLACE}"\n')
-    assert resolve(tmp_path, environ={"PLACE": "box"}).settings.chroma_host == "box"
+    write(tmp_path, '  use: chroma\n  host: "http://${PLACE}"\n')
+    assert resolve(tmp_path, environ={"PLACE": "box"}).settings.chroma_host == "http://box"
 
 
 def test_every_variable_that_is_not_set_is_told_with_its_line(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def local(quick_path: Path) -> Iterator[LocalStore]:
 
 @pytest.fixture
 def served(chroma: ChromaServer) -> Iterator[ChromaStore]:
-    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=f"c{uuid4().hex}")) as store:
+    with closing(ChromaStore(host=chroma.url, collection=f"c{uuid4().hex}")) as store:
         yield store
 
 

@@ -31,7 +31,7 @@ from tests.messages import refused
 
 
 def opened(server: ChromaServer, collection: str = "", **options) -> ChromaStore:
-    return ChromaStore(host=server.host, port=server.port, collection=collection or f"c{uuid4().hex}", **options)
+    return ChromaStore(host=server.url, collection=collection or f"c{uuid4().hex}", **options)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def pair(chroma: ChromaServer) -> Iterator[tuple[ChromaStore, ChromaStore]]:
 
 def test_server_that_is_not_there_is_a_connection_error() -> None:
     with refused(ChromaDBConnectionError, refused_port()) as caught:
-        ChromaStore(host="127.0.0.1", port=refused_port())
+        ChromaStore(host=f"http://127.0.0.1:{refused_port()}")
     assert isinstance(caught.value, ConnectionError)
 
 
@@ -53,7 +53,7 @@ def test_server_that_accepts_and_never_answers_runs_into_the_time_out() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         with refused(ChromaDBConnectionError):
-            ChromaStore(host="127.0.0.1", port=listener.getsockname()[1], timeout=0.3)
+            ChromaStore(host=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.3)
 
 
 @pytest.mark.slow
@@ -113,20 +113,22 @@ def test_tenants_and_databases_are_kept_apart(chroma: ChromaServer) -> None:
         assert store.count() == 0
 
 
-@pytest.mark.parametrize("form", ["{host}:{port}", "http://{host}:{port}", "http://user:secret@{host}:{port}"])
-def test_host_may_contain_port_scheme_and_login(chroma: ChromaServer, form: str) -> None:
-    with closing(ChromaStore(host=form.format(host=chroma.host, port=chroma.port), port=1)) as store:
+def test_host_may_contain_a_login(chroma: ChromaServer) -> None:
+    with closing(ChromaStore(host=chroma.url.replace("//", "//user:secret@"))) as store:
         assert store.count() >= 0
 
 
 def test_bad_address_is_one_clear_error() -> None:
     with refused(ChromaDBConnectionError, "[::1]"):
-        ChromaStore(host=f"[::1]:{refused_port()}", port=1)
-    with refused(ConfigError, "99999"):
-        ChromaStore(host="127.0.0.1:99999")
+        ChromaStore(host=f"http://[::1]:{refused_port()}")
+    with refused(ChromaDBConnectionError, "99999"):
+        ChromaStore(host="http://127.0.0.1:99999")
+    for host in ("127.0.0.1", "127.0.0.1:8000", "user:secret@there", "ftp://there"):
+        with refused(ConfigError, host.rpartition("@")[2]):
+            ChromaStore(host=host)
     for timeout in (0, -1, float("nan")):
         with refused(ConfigError, timeout):
-            ChromaStore(host="127.0.0.1", timeout=timeout)
+            ChromaStore(host="http://127.0.0.1", timeout=timeout)
 
 
 def test_collection_that_another_client_removed_has_to_be_opened_again(pair: tuple[ChromaStore, ChromaStore]) -> None:

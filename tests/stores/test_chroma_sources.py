@@ -24,7 +24,7 @@ class InterruptedWriteError(StoreError):
 @pytest.fixture(params=["embedded", "served"])
 def small(request, engine, chroma):
     """A store that writes two chunks at a time: of a directory or of a server."""
-    place = {"path": engine} if request.param == "embedded" else {"host": chroma.host, "port": chroma.port}
+    place = {"path": engine} if request.param == "embedded" else {"host": chroma.url}
     with closing(ChromaStore(**place, collection=f"c{uuid4().hex}", batch_size=2)) as store:
         yield store
 
@@ -111,7 +111,7 @@ def test_chunks_that_were_added_one_by_one_are_found_and_their_source_is_incompl
 
 def test_a_vector_without_its_text_is_not_found(chroma):
     name = f"c{uuid4().hex}"
-    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as store:
+    with closing(ChromaStore(host=chroma.url, collection=name)) as store:
         client = chromadb.HttpClient(chroma.host, chroma.port)
         client.get_collection(name, embedding_function=None).add(ids=["bare"], embeddings=[EAST])
         client._server._session.close()
@@ -140,11 +140,11 @@ def test_an_interrupted_move_does_not_overwrite_a_newer_source(small, interrupte
 
 def test_readers_of_a_server_see_one_version_while_a_source_is_replaced(chroma):
     name = f"c{uuid4().hex}"
-    with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as reader:
+    with closing(ChromaStore(host=chroma.url, collection=name)) as reader:
         put(reader, "a", 40)
 
         def write() -> None:
-            with closing(ChromaStore(host=chroma.host, port=chroma.port, collection=name)) as writer:
+            with closing(ChromaStore(host=chroma.url, collection=name)) as writer:
                 for turn in range(8):
                     put(writer, *(("b", 30), ("a", 40))[turn % 2])
 

@@ -194,6 +194,6 @@ def test_store_answers_as_the_plain_store(
             return PostgresStore(fixture("postgres").url, collection=name, folder=quick_path, **settings)
         if kind == "embedded":
             return ChromaStore(fixture("engine"), collection=name)
-        return ChromaStore(host=fixture("chroma").host, port=fixture("chroma").port, collection=name)
+        return ChromaStore(host=fixture("chroma").url, collection=name)
 
     Game(number, opened(random.Random(number)), opened).play()

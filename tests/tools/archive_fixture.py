@@ -14,6 +14,6 @@ from tests.tools.archive_servers import MODEL, ArchiveServers, full_client
 @pytest.fixture(scope="session")
 def servers(chroma: ChromaServer) -> Iterator[ArchiveServers]:
     """The Chroma server of this process and a server of embeddings; each test has collections of its own."""
-    url = f"http://{chroma.host}:{chroma.port}"
+    url = chroma.url
     with OpenAIServer(MODEL) as tei, full_client(url) as client:
         yield ArchiveServers(url, tei, client)

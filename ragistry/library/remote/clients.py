@@ -89,10 +89,9 @@ class Clients:
 
 def _connected(place: RemotePlace, timeout: float) -> Connection:
     try:
-        return connect(  # port and `ssl` are for a host without scheme; an address includes both
-            place.url, 8000, ssl=False, headers=dict(place.headers), tenant=place.tenant,
-            database=place.database, timeout=timeout,
-        )  # fmt: skip
+        return connect(
+            place.url, headers=dict(place.headers), tenant=place.tenant, database=place.database, timeout=timeout
+        )
     except CollectionNotFoundError as error:  # no collection was requested yet
         raise DatabaseNotFoundError(
             f"ChromaDB at {place.url} has no tenant {place.tenant!r} with a database {place.database!r}; correct the "

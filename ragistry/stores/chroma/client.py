@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragistry.config.archives import checked_url
 from ragistry.errors import CollectionNotFoundError, ConfigError, DatabaseNotFoundError, StoreCorruptError, StoreError
 from ragistry.stores.chroma.errors import RESTORE, translated
 from ragistry.stores.lock import WriterLock
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
-LAST_PORT = 65_535
 INDEX = {"space": "cosine", "max_neighbors": 48, "ef_construction": 200, "ef_search": 200}
 """The HNSW graph. With ChromaDB's default of 16 neighbours, 500 equal vectors (a footer on every page) hid up to half
 of 500 others; with 48 neighbours 97 % of them are found, and building takes 20 % longer."""
@@ -30,7 +29,6 @@ SAMPLES = 4
 HEADER = struct.Struct("<i4Q")
 """The start of an index's header.bin: version, offset, capacity, number of vectors, bytes per vector."""
 
-_WITH_PORT = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):(\d{1,5})")
 _opening = threading.Lock()  # ChromaDB's table of open directories is not thread-safe
 
 
@@ -105,29 +103,24 @@ def _persistent_client(directory: str) -> Any:
         raise
 
 
-def connect(
-    host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None, tenant: str, database: str, timeout: float
-) -> Connection:
-    """Connect to a ChromaDB server.
+def connect(url: str, *, headers: Mapping[str, str] | None, tenant: str, database: str, timeout: float) -> Connection:
+    """Connect to a ChromaDB server at ``http://[USER:PASSWORD@]HOST:PORT``.
 
-    ``host`` may be a URL with scheme, port and login, or end in a port. ``timeout``: seconds, for connecting and for
-    each wait for an answer. Raises `ChromaDBConnectionError`, `DatabaseNotFoundError`.
+    ``timeout``: seconds, for connecting and for each wait for an answer. Raises `ChromaDBConnectionError`,
+    `DatabaseNotFoundError`.
     """
     if not timeout > 0:
         raise ConfigError(f"the time-out for ChromaDB must be above 0 seconds, got {timeout!r}")
-    host, login = split_login(host)
-    is_url = "://" in host
-    if with_port := None if is_url else _WITH_PORT.fullmatch(host):
-        host, port = with_port[1], int(with_port[2])
-    if not 1 <= port <= LAST_PORT:
-        raise ConfigError(f"the port of ChromaDB must be 1 to {LAST_PORT:,}, got {port!r} with the host {host!r}")
-    bracketed = f"[{host}]" if ":" in host and not is_url and not host.startswith("[") else host
-    place = f"ChromaDB at {host}" if is_url else f"ChromaDB at {'https' if ssl else 'http'}://{bracketed}:{port}"
+    try:
+        address, login = split_login(checked_url(url))
+    except ValueError as error:
+        raise ConfigError(f"the host of ChromaDB: {error}") from error
+    place = f"ChromaDB at {address}"
     settings = _settings(
         chroma_api_impl="chromadb.api.fastapi.FastAPI",
-        chroma_server_host=bracketed,
-        chroma_server_http_port=port,
-        chroma_server_ssl_enabled=host.startswith("https://") if is_url else ssl,
+        chroma_server_host=address,
+        chroma_server_http_port=8000,  # required, and not used for an address with a scheme
+        chroma_server_ssl_enabled=address.startswith("https://"),
         chroma_server_headers={**({"Authorization": login.header} if login else {}), **(headers or {})},
     )
     try:

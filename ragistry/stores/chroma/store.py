@@ -55,8 +55,8 @@ class ChromaStore:
     """Chunks and vectors in one ChromaDB collection, in cosine space; vectors are kept at unit length.
 
     ``path``: a directory, which one process at a time may open; others get `StoreLockedError` after ``lock_timeout``
-    seconds. ``host``: a server, or its URL; ``timeout``: seconds per request. ``batch_size``: chunks per write.
-    Searches use ChromaDB's approximate index.
+    seconds. ``host``: address of a server, ``http://HOST:PORT``; ``timeout``: seconds per request. ``batch_size``:
+    chunks per write. Searches use ChromaDB's approximate index.
 
     It keeps these promises of the local store:
 
@@ -87,8 +87,6 @@ class ChromaStore:
         path: str | os.PathLike[str] | None = None,
         *,
         host: str | None = None,
-        port: int = 8000,
-        ssl: bool = False,
         headers: Mapping[str, str] | None = None,
         tenant: str = "default_tenant",
         database: str = "default_database",
@@ -102,9 +100,7 @@ class ChromaStore:
         if path is not None and host is None:
             self._connection = client.open_directory(path, lock_timeout)
         elif host is not None and path is None:
-            self._connection = client.connect(
-                host, port, ssl=ssl, headers=headers, tenant=tenant, database=database, timeout=timeout
-            )
+            self._connection = client.connect(host, headers=headers, tenant=tenant, database=database, timeout=timeout)
         else:
             raise ConfigError(f"ChromaStore takes a path or a host, one of the two; got {path!r} and {host!r}")
         self._name = collection
