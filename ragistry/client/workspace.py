@@ -400,8 +400,8 @@ def _each_name_once(
         earlier = taken.setdefault(source.source_file, source)
         if earlier is source:
             try:
-                if source.path:
-                    _check_readable(source.path)
+                if isinstance(source, SourceFile):
+                    _check_readable(source)
             except SourceError as error:
                 del taken[source.source_file]
                 report.failed.append(Failure(source.shown, error))
@@ -411,15 +411,15 @@ def _each_name_once(
             report.failed.append(Failure(source.shown, taken_by(source, collection, earlier.path)))
 
 
-def _check_readable(path: str) -> None:
+def _check_readable(file: SourceFile) -> None:
     try:
-        path.encode()
-        if not Path(path).is_file():
-            raise SourceError(f"{path!r} is a folder, device or pipe; give a regular file")
-        with Path(path).open("rb"):
+        file.path.encode()
+        if not Path(file.path).is_file():
+            raise SourceError(f"{file.path!r} is a folder, device or pipe; give a regular file")
+        with file.open():  # a member of a zip file may be damaged
             pass
     except (OSError, UnicodeEncodeError) as error:
-        raise SourceError(f"{path!r} cannot be read: {error}; check its name and permissions") from error
+        raise SourceError(f"{file.path!r} cannot be read: {error}; check its name and permissions") from error
 
 
 def _stream(source: IngestSource) -> IO[bytes]:

@@ -51,5 +51,5 @@ def test_member_of_each_method_is_read_whole(method: int, tmp_path: Path) -> Non
     path = tmp_path / "notes.zip"
     path.write_bytes(zip_of({"a.txt": packed(data, method), "b.txt": packed(b"", method)}))
     whole, empty = members_of(str(path), "notes.zip").members
-    assert whole.read(ReadOptions(1_000, 0), "")[0].text.encode() == data
-    assert empty.read(ReadOptions(1_000, 0), "")[0].text == ""
+    assert whole.read(ReadOptions(1_000, 0))[0].text.encode() == data
+    assert empty.read(ReadOptions(1_000, 0))[0].text == ""

@@ -71,6 +71,35 @@ def test_pipes_are_never_opened(workspace: Workspace, corpus: Corpus, name: str)
     assert (report.added, [one.source for one in report.failed]) == (["fine.md"], [str(folder / name)])
 
 
+def test_files_that_change_after_the_plan_are_read_as_they_are_then(workspace: Workspace, corpus: Corpus) -> None:
+    files = {name: f"The old text of {name}." for name in ("changed.txt", "gone.txt", "kept.txt", "now-a-folder.txt")}
+    folder = corpus(files)
+    for name in ("changed.txt", "gone.txt", "now-a-folder.txt"):
+        workspace.library.ingest_folder(folder, "notes")
+        before = {one.metadata["source_file"]: one.content for one in workspace.store.scan()}
+
+        class Changer(IngestObserver):
+            def planned(self, report: object) -> None:
+                (folder / name).unlink()  # noqa: B023
+                if name == "changed.txt":  # noqa: B023
+                    (folder / "changed.txt").write_text("The new text.")
+                if name == "now-a-folder.txt":  # noqa: B023
+                    (folder / name).mkdir()  # noqa: B023
+
+        (folder / "new.txt").write_text(f"It is new with {name}.")
+        report = workspace.library.ingest_paths(folder, "notes", observer=Changer())
+        after = {one.metadata["source_file"]: one.content for one in workspace.store.scan()}
+        assert after.pop("new.txt") == f"It is new with {name}."
+        before.pop("new.txt", None)
+        if name == "changed.txt":
+            assert after == before | {name: "The new text."}
+        else:
+            assert after == before
+            [failure] = report.failed
+            check_message(failure.error, name)
+        assert workspace.library.ingest_file(folder / "new.txt", "notes") == 0, "the hash is that of the text"
+
+
 def test_folder_that_vanishes_is_one_failure(workspace: Workspace, corpus: Corpus) -> None:
     folder = corpus({f"{number:03}.txt": f"Text {number}." for number in range(50)})
 

@@ -143,6 +143,18 @@ def test_one_bad_file_does_not_stop_the_others(workspace: Workspace, corpus: Cor
     assert len(report.failed) == 1, "a file that is named twice fails once"
 
 
+def test_every_method_takes_the_options_of_an_ingest(workspace: Workspace, corpus: Corpus) -> None:
+    library, folder, seen = workspace.library, corpus(texts(one="Tea")), list[str]()
+    given = {"metadata": {"year": 2024}, "progress": lambda name, *_: seen.append(name), "replace": True}
+    library.ingest_text("Rain", "rain", "notes", **given)  # type: ignore[arg-type]
+    library.ingest_file(folder / "one.txt", "notes", **given)  # type: ignore[arg-type]
+    assert seen == ["rain", "", "one.txt", ""]
+    assert [info.metadata["year"] for info in library.sources("notes")] == [2024, 2024]
+    for method in (library.ingest_file, library.ingest_folder, library.ingest_paths):
+        with pytest.raises(TypeError, match="'prun'"):
+            method(folder / "one.txt", "notes", prun=True)  # type: ignore[operator]
+
+
 def test_folders_without_readable_files_are_refused(workspace: Workspace, tmp_path: Path, corpus: Corpus) -> None:
     library, none = workspace.library, corpus({"sound.mp3": "ID3"}, "none")
     with refused(SourceError, none):

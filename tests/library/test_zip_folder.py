@@ -9,10 +9,11 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from ragistry import Workspace
+from ragistry.errors import SourceError
 from ragistry.library.ingest import zip_folder
 from ragistry.library.ingest.folder_sync import absence
-from tests.conftest import Corpus
-from tests.messages import check_message
+from tests.conftest import Corpus, everywhere
+from tests.messages import check_message, refused
 from tests.readers.raw_pdf import one_page
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -46,6 +47,24 @@ def test_each_member_is_a_source_that_follows_its_zip_file(workspace: Workspace,
     packed(path, {"guide/tea.md": "# Tea\n\nSteep it for three minutes."})
     again = library.ingest_paths([path], "notes", prune=True)
     assert (again.updated, again.deleted) == (["notes.zip/guide/tea.md"], ["notes.zip/guide/report.pdf"])
+
+
+@everywhere
+@pytest.mark.parametrize("method", ["ingest_file", "ingest_folder", "ingest_paths"])
+def test_every_method_takes_a_zip_file(workspace: Workspace, tmp_path: Path, method: str) -> None:
+    path = packed(tmp_path / "notes.zip", {"tea.md": "Green tea.", "otter.md": "Otters."})
+    getattr(workspace.library, method)(path, "notes", metadata={"year": 2024})
+    assert [info.metadata["year"] for info in workspace.library.sources("notes")] == [2024, 2024]
+    assert workspace.library.ingest_file(path, "notes") == 0
+
+
+@pytest.mark.parametrize("workspace", ["local", "client"], indirect=True)
+def test_a_zip_file_in_a_zip_file_fails_alone(workspace: Workspace, tmp_path: Path) -> None:
+    inner = packed(tmp_path / "inner.zip", {"deep.md": "Deep."}).read_bytes()
+    outer = packed(tmp_path / "outer.zip", {"inner.zip": inner, "snow.md": "Snow."})
+    with refused(SourceError, "inner.zip"):
+        workspace.library.ingest_file(outer, "notes")
+    assert workspace.library.list_sources("notes") == ["outer.zip/snow.md"]
 
 
 def test_a_zip_file_in_a_folder_is_a_folder_below_it(workspace: Workspace, corpus: Corpus) -> None:

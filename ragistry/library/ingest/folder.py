@@ -37,7 +37,7 @@ def check_not_empty(path: str | os.PathLike[str]) -> None:
         raise SourceError(f"the path {str(path)!r} is empty; name a file or folder, '.' for the current folder")
 
 
-def check_path(path: str | Path, kind: str = "file or folder") -> None:
+def check_path(path: str | Path) -> None:
     """Check that a path exists and is reachable.
 
     Raises:
@@ -48,7 +48,7 @@ def check_path(path: str | Path, kind: str = "file or folder") -> None:
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise SourceNotFoundError(f"no such {kind}: {os.fspath(path)!r}; check the path") from error
+        raise SourceNotFoundError(f"no such file or folder: {os.fspath(path)!r}; check the path") from error
     except (OSError, ValueError) as error:
         raise SourceError(f"{str(path)!r} cannot be read: {error}; check the path and its permissions") from error
 
@@ -56,16 +56,6 @@ def check_path(path: str | Path, kind: str = "file or folder") -> None:
 def is_folder(path: str | Path) -> bool:
     """Return whether a path is a folder, or a zip file, which is read as a folder."""
     return Path(path).is_dir() or is_zip(path)
-
-
-def one_file(path: str | Path) -> SourceFile:
-    """Return a source for a single file, named after the file.
-
-    Raises:
-        SourceError: The path is empty.
-    """
-    check_not_empty(path)
-    return source_file(os.fspath(path), Path(path).name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +148,7 @@ def list_folder(folder: str | Path, *, follow_links: bool = False, all_text: boo
         SourceNotFoundError: The folder does not exist.
         SourceError: The folder is unreachable.
     """
-    check_path(folder, "folder")
+    check_path(folder)
     root = Path(folder)
     if is_zip(root):
         listing = Listing(root, all_text)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ragistry.errors import ConfigError, SourceError
-from ragistry.library.ingest.source import SourceBytes, SourceText
-from ragistry.library.ingest.source_metadata import MetadataArgument
+from ragistry.library.ingest.source import SourceText
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader, with_readers
 from ragistry.types import EmbedderFingerprint, Progress, Role, SourceInfo
 
 if TYPE_CHECKING:  # ingest methods import these modules when they are called
-    from ragistry.library.ingest.plan import IngestPlan
+    from typing import Unpack
+
+    from ragistry.library.ingest.plan import Given, IngestOptions, IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.protocols import Engine, Vectors
 
@@ -140,15 +142,8 @@ class IngestMethods(ABC):
         """Return the readers of the configuration, by suffix; a server may have some that a client does not know."""
         return {}
 
-    def ingest_file(
-        self,
-        path: str | Path,
-        collection: str,
-        *,
-        replace: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> int:
-        """Ingest one file, named after the file.
+    def ingest_file(self, path: str | Path, collection: str, **options: Unpack[IngestOptions]) -> int:
+        """Ingest one file, named after the file, or the files of a zip file.
 
         If another file or a text has this name, it is replaced only with ``replace``. A file that was moved is not
         another file.
@@ -156,8 +151,7 @@ class IngestMethods(ABC):
         Args:
             path: Path of the file.
             collection: Name of the collection.
-            replace: Replace another source of the same name.
-            metadata: See `ingest_text`.
+            options: See `IngestOptions`.
 
         Returns:
             Number of chunks written; 0 if the file has not changed.
@@ -168,28 +162,18 @@ class IngestMethods(ABC):
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
-        from ragistry.library.ingest.folder import check_path, one_file
-        from ragistry.library.ingest.metadata_tables import add_tables
-        from ragistry.library.ingest.own_files import refuse_own_file
-        from ragistry.library.ingest.plan import IngestPlan
-        from ragistry.library.ingest.report import IngestReport
+        if os.path.isdir(path):  # noqa: PTH112, which is false for a name that is too long
+            raise SourceError(f"{str(path)!r} is a folder; ingest it with `ingest_folder`")
+        return _chunks_or_raise(self.ingest_paths([path], collection, **options))
 
-        check_path(path, "file")
-        refuse_own_file(path)
-        sources, warnings = add_tables([one_file(path)], self._limits().bytes, alone=True)
-        plan = IngestPlan(collection, sources, replace=replace, report=IngestReport(warnings=warnings))
-        plan.set_metadata(metadata)
-        return self._chunks_or_raise(plan)
-
-    def ingest_text(self, text: str, source: str, collection: str, *, metadata: Mapping[str, Any] | None = None) -> int:
+    def ingest_text(self, text: str, source: str, collection: str, **options: Unpack[IngestOptions]) -> int:
         """Ingest a text under a name.
 
         Args:
             text: The text.
             source: Name of the source, such as ``notes.md``.
             collection: Name of the collection.
-            metadata: Metadata to set, for conditions and display: text, numbers, true or false, dates, and lists of
-                one of these; None removes a key. Keys that were set before stay. See `utils.custom_metadata`.
+            options: See `IngestOptions`.
 
         Returns:
             Number of chunks written; 0 if the text has not changed.
@@ -200,160 +184,73 @@ class IngestMethods(ABC):
             EmbeddingGenerationError: The model refuses a chunk.
             CollectionNotFoundError: The collection does not exist.
         """
-        from ragistry.library.ingest.plan import IngestPlan
-
         if not source:
             raise SourceError("the name of the source is empty; give a name such as 'notes.md'")
-        plan = IngestPlan(collection, [SourceText(text, source)])
-        plan.set_metadata(metadata)
-        return self._chunks_or_raise(plan)
+        return _chunks_or_raise(self.ingest_paths([SourceText(text, source)], collection, **options))
 
-    def ingest_folder(
-        self,
-        path: str | Path,
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        all_text: bool = False,
-        replace: bool = False,
-        metadata: MetadataArgument = None,
-        progress: Progress | None = None,
-        engine: Engine | None = None,
+    def ingest_folder(self, path: str | Path, collection: str, **options: Unpack[IngestOptions]) -> IngestReport:
+        """Ingest every readable file below a folder; see `ingest_paths`."""
+        return self.ingest_paths([path], collection, **options)
+
+    def ingest_paths(
+        self, paths: Sequence[Given] | Given, collection: str, **options: Unpack[IngestOptions]
     ) -> IngestReport:
-        """Ingest every readable file below a folder.
+        """Ingest files, folders and web pages.
 
         A file that cannot be read is reported, and the other files are ingested.
 
         Args:
-            path: The folder, or a zip file.
+            paths: Paths of files, folders and zip files, URLs, `SourceText` and `SourceBytes`. Pages are fetched as far
+                as robots.txt allows. A folder without readable files is reported as failed, unless it is the only path.
             collection: Name of the collection.
-            prune: Delete sources whose files were below this folder and are gone. Otherwise they are only reported, in
-                ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file,
-                because an unmounted disk looks the same.
-            follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
-            all_text: Read all files that are text. Otherwise keys and credentials, lock files, source maps, minified
-                and encoded text, and text of an unknown format over 5 MB are left out, and counted in ``left_out``.
-            replace: See `ingest_file`.
-            metadata: Metadata to set on every source, or a function that returns those of a path, or None; see
-                `ingest_text`.
-            progress: Called before each source.
-            engine: Engine that reads files and embeds texts; None for this process.
+            options: See `IngestOptions`.
 
         Raises:
             InvalidMetadataError: See `ingest_text`. Nothing is ingested.
-            SourceError: The folder cannot be read, or has no readable file.
+            SourceNotFoundError: A path does not exist. Nothing is ingested.
+            SourceError: The only path is a folder that cannot be read, or has no readable file.
             ModelError: No text can be embedded.
             EngineError: The engine does not work.
         """
-        from ragistry.library.ingest.folder import check_path
-
-        check_path(path, "folder")
-        return self.ingest_paths(
-            [path],
-            collection,
-            prune=prune,
-            follow_links=follow_links,
-            all_text=all_text,
-            replace=replace,
-            metadata=metadata,
-            progress=progress,
-            engine=engine,
-        )
-
-    def ingest_paths(
-        self,
-        paths: Sequence[str | Path | SourceBytes] | str | Path | SourceBytes,
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        all_text: bool = False,
-        replace: bool = False,
-        allow_private: bool = False,
-        changed: Collection[str] | None = None,
-        metadata: MetadataArgument = None,
-        progress: Progress | None = None,
-        observer: IngestObserver | None = None,
-        engine: Engine | None = None,
-    ) -> IngestReport:
-        """Ingest files, folders and web pages; see `ingest_folder`.
-
-        Args:
-            paths: Paths of files, folders and zip files, URLs, and `SourceBytes`. Pages are fetched as far as
-                robots.txt allows. A folder without readable files is reported as failed, unless it is the only path.
-            collection: Name of the collection.
-            prune: See `ingest_folder`.
-            follow_links: See `ingest_folder`.
-            all_text: See `ingest_folder`.
-            replace: See `ingest_file`.
-            allow_private: Fetch pages from private addresses too.
-            changed: Read only the files of folders at and below these paths; None to read all.
-            metadata: See `ingest_folder`.
-            progress: Called before each source.
-            observer: Follows the ingest in detail, and may cancel it. It replaces ``progress``.
-            engine: See `ingest_folder`.
-
-        Raises:
-            SourceNotFoundError: A path does not exist. Nothing is ingested.
-        """
-        from ragistry.library.ingest.plan import plan_ingest
+        from ragistry.library.ingest.plan import Given, IngestOptions, plan_ingest
 
         self._check_collection(collection)
+        if unknown := options.keys() - IngestOptions.__annotations__.keys():
+            raise TypeError(f"an ingest has no option {min(unknown)!r}; its options are those of `IngestOptions`")
+        engine, observer = options.get("engine"), options.get("observer")
         if isinstance(engine, str):
             raise ConfigError(
                 f"engine must be an engine, such as RayEngine(), got {engine!r}; leave it out for this process"
             )
         with with_readers(self._readers()):
             plan = plan_ingest(
-                [paths] if isinstance(paths, str | Path | SourceBytes) else paths,
+                [paths] if isinstance(paths, Given) else paths,
                 collection,
                 lambda folder: self._stored_below(folder, collection),
-                limits=self._limits(),
-                prune=prune,
-                follow_links=follow_links,
-                all_text=all_text,
-                replace=replace,
-                allow_private=allow_private,
-                changed=changed,
-                metadata=metadata,
+                self._limits(),
+                options,
             )
-        observer = observer or ProgressObserver(progress)
+        observer = observer or ProgressObserver(options.get("progress"))
         observer.planned(plan.report)
         return self.carry_out(plan, observer=observer, engine=engine)
 
     async def aingest_paths(
-        self,
-        paths: Sequence[str | Path | SourceBytes] | str | Path | SourceBytes,
-        collection: str,
-        *,
-        prune: bool = False,
-        follow_links: bool = False,
-        all_text: bool = False,
-        replace: bool = False,
-        allow_private: bool = False,
-        metadata: MetadataArgument = None,
-        progress: Progress | None = None,
-        observer: IngestObserver | None = None,
+        self, paths: Sequence[Given] | Given, collection: str, **options: Unpack[IngestOptions]
     ) -> IngestReport:
         """Run `ingest_paths` in a thread of a pool. If the task is cancelled, the sources written so far stay."""
         from ragistry.library.pool import run_cancellable
 
-        cancelling = CancellingObserver(observer or ProgressObserver(progress))
+        cancelling = CancellingObserver(options.get("observer") or ProgressObserver(options.get("progress")))
+        options["observer"] = cancelling
         return await run_cancellable(
-            lambda: self.ingest_paths(
-                paths, collection, prune=prune, follow_links=follow_links, all_text=all_text, replace=replace,
-                allow_private=allow_private, metadata=metadata, observer=cancelling,
-            ),
-            cancelling.cancelled.set,
-            CancelledIngest,
-        )  # fmt: skip
+            lambda: self.ingest_paths(paths, collection, **options), cancelling.cancelled.set, CancelledIngest
+        )
 
-    def _chunks_or_raise(self, plan: IngestPlan) -> int:
-        report = self.carry_out(plan)
-        if report.failed:
-            raise report.failed[0].cause
-        return report.chunks
+
+def _chunks_or_raise(report: IngestReport) -> int:
+    if report.failed:
+        raise report.failed[0].cause
+    return report.chunks
 
 
 TEXTS_AT_ONCE = 32

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from ragistry.errors import SourceError, SourceNotFoundError
 from ragistry.library.ingest.folder import (
@@ -17,22 +18,33 @@ from ragistry.library.ingest.folder import (
     is_folder,
     list_folder,
     nothing_readable,
-    one_file,
     without_covered,
 )
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
 from ragistry.library.ingest.metadata_tables import TABLES, add_tables
 from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
-from ragistry.library.ingest.source import IngestSource, SourceBytes, fetched, start_of, with_metadata
+from ragistry.library.ingest.source import (
+    IngestSource,
+    SourceBytes,
+    SourceText,
+    fetched,
+    source_file,
+    start_of,
+    with_metadata,
+)
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
 from ragistry.readers.text_files import kind_of
-from ragistry.types import SourceInfo
+from ragistry.types import Progress, SourceInfo
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import numbered
+
+if TYPE_CHECKING:
+    from ragistry.library.ingest.methods import IngestObserver
+    from ragistry.protocols import Engine
 
 Stored = Callable[[Path], Sequence[SourceInfo]]
 """Returns the sources of the collection that may come from a folder, with their places."""
@@ -68,13 +80,6 @@ class IngestPlan:
     prune: bool = False
     report: IngestReport = field(default_factory=IngestReport)
 
-    def set_metadata(self, metadata: MetadataArgument) -> None:
-        """Set metadata on every source. Raises `InvalidMetadataError`."""
-        if metadata is None:
-            return
-        for sources in (self.sources, *(folder.files for folder in self.folders)):
-            sources[:] = [with_metadata(one, argument=argument_of(metadata, one.shown)) for one in sources]
-
     @property
     def all_sources(self) -> list[IngestSource]:
         """All sources to read, in order."""
@@ -86,76 +91,97 @@ class IngestPlan:
         return list(dict.fromkeys(name for folder in self.folders for name in folder.gone))
 
 
+Given = str | Path | SourceText | SourceBytes
+"""What is ingested: a path, a URL, a text, or bytes."""
+
+
+class IngestOptions(TypedDict, total=False):
+    """Options of an ingest.
+
+    Attributes:
+        prune: Delete sources whose files were below an ingested folder and are gone. Otherwise they are only reported,
+            in ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file,
+            because an unmounted disk looks the same.
+        follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
+        all_text: Read all files that are text. Otherwise keys and credentials, lock files, source maps, minified and
+            encoded text, and text of an unknown format over 5 MB are left out, and counted in ``left_out``.
+        replace: Replace another source of the same name.
+        allow_private: Fetch pages from private addresses too.
+        changed: Read only the files of folders at and below these paths; None to read all.
+        metadata: Metadata to set on every source, for conditions and display, or a function that returns those of a
+            path, or None: text, numbers, true or false, dates, and lists of one of these; None removes a key. Keys that
+            were set before stay. See `utils.custom_metadata`.
+        progress: Called before each source.
+        observer: Follows the ingest in detail, and may cancel it. It replaces ``progress``.
+        engine: Engine that reads files and embeds texts; None for this process.
+    """
+
+    prune: bool
+    follow_links: bool
+    all_text: bool
+    replace: bool
+    allow_private: bool
+    changed: Collection[str] | None
+    metadata: MetadataArgument
+    progress: Progress | None
+    observer: IngestObserver | None
+    engine: Engine | None
+
+
 def plan_ingest(
-    paths: Sequence[str | Path | SourceBytes],
-    collection: str,
-    stored: Stored,
-    *,
-    limits: ExtractLimits | None = None,
-    prune: bool = False,
-    follow_links: bool = False,
-    all_text: bool = False,
-    replace: bool = False,
-    allow_private: bool = False,
-    changed: Collection[str] | None = None,
-    metadata: MetadataArgument = None,
+    given: Sequence[Given], collection: str, stored: Stored, limits: ExtractLimits, options: IngestOptions
 ) -> IngestPlan:
-    """Create a plan from paths, URLs and bytes; URLs are fetched.
+    """Create a plan from paths, URLs, texts and bytes; URLs are fetched.
 
     Args:
-        paths: Files, folders, zip files, URLs, and `SourceBytes`.
+        given: Files, folders, zip files, URLs, `SourceText` and `SourceBytes`.
         collection: Name of the collection.
         stored: See `Stored`.
         limits: Limits of web pages.
-        prune: See `IngestPlan`.
-        follow_links: Whether to enter links that lead out of a folder.
-        all_text: See `list_folder`.
-        replace: See `IngestPlan`.
-        allow_private: Whether to fetch pages from private addresses.
-        changed: Read only the files of folders at and below these paths; None to read all.
-        metadata: Metadata to set on every source, or a function of its path or URL.
+        options: Options of the ingest.
 
     Raises:
         InvalidMetadataError: Metadata have a reserved key, or a key or value that is not allowed.
         SourceNotFoundError: A path does not exist.
         SourceError: The only path is a folder without a readable file, or a path is a file of this program.
     """
-    plan, limits = IngestPlan(collection, replace=replace, prune=prune), limits or ExtractLimits()
-    urls = [path for path in paths if isinstance(path, str) and is_url(path)]
-    named = [path for path in paths if not (isinstance(path, SourceBytes) or is_url(path))]
-    for path in named:
+    plan = IngestPlan(collection, replace=options.get("replace", False), prune=options.get("prune", False))
+    urls = [one for one in given if isinstance(one, str) and is_url(one)]
+    texts = [one for one in given if isinstance(one, SourceText | SourceBytes)]
+    paths = [one for one in given if not (isinstance(one, SourceText | SourceBytes) or is_url(one))]
+    for path in paths:
         _check_path(path, stored)
-    named = without_covered(named, follow_links=follow_links)
-    for path in named:
+    if len(paths) > 1:
+        paths = without_covered(paths, follow_links=options.get("follow_links", False))
+    for path in paths:
         if is_folder(path):
             try:
-                _add_folder(plan, path, stored, limits, follow_links, all_text, changed)
+                _add_folder(plan, path, stored, limits, options)
             except SourceError as error:
-                if len(paths) == 1:
+                if len(given) == 1:
                     raise
                 plan.report.failed.append(Failure(str(path), error))
         else:
             refuse_own_file(path)
-            plan.sources.append(one_file(path))
+            plan.sources.append(source_file(os.fspath(path), Path(path).name))
     plan.sources, warnings = add_tables(plan.sources, limits.bytes, alone=True)
     plan.report.warnings += warnings
-    pages, failed = fetched(urls, limits, allow_private=allow_private)
-    plan.sources += [*(path for path in paths if isinstance(path, SourceBytes)), *pages]
-    plan.report.failed.extend(failed)
-    plan.set_metadata(metadata)
+    plan.sources += texts
+    if urls:
+        pages, failed = fetched(urls, limits, allow_private=options.get("allow_private", False))
+        plan.sources += pages
+        plan.report.failed.extend(failed)
+    if (metadata := options.get("metadata")) is not None:
+        for sources in (plan.sources, *(folder.files for folder in plan.folders)):
+            sources[:] = [with_metadata(one, argument=argument_of(metadata, one.shown)) for one in sources]
     return plan
 
 
 def _add_folder(
-    plan: IngestPlan,
-    path: str | Path,
-    stored: Stored,
-    limits: ExtractLimits,
-    follow_links: bool,
-    all_text: bool,
-    changed: Collection[str] | None,
+    plan: IngestPlan, path: str | Path, stored: Stored, limits: ExtractLimits, options: IngestOptions
 ) -> None:
-    listing = list_folder(path, follow_links=follow_links, all_text=all_text)
+    follow_links, changed = options.get("follow_links", False), options.get("changed")
+    listing = list_folder(path, follow_links=follow_links, all_text=options.get("all_text", False))
     known = stored(listing.root) if listing.complete else []
     gone = vanished(listing, known, follow_links=follow_links)
     if not (listing.files or listing.failed or listing.links or listing.special or gone):
