@@ -121,10 +121,12 @@ class Ranking:
 
     def stage_scores(self, key: int) -> tuple[StageScore, ...]:
         """Return the scores of all stages for one chunk, earliest first."""
-        scores: tuple[StageScore, ...] = ()
+        scores: list[StageScore] = []
         for part in self.parts:
-            if key in part.scores:
+            if part.parts and key in part.scores:
                 scores += part.stage_scores(key)
+            elif key in part.scores:
+                scores.append(StageScore(part.stage, part.kind, part.scores[key]))
         return (*scores, StageScore(self.stage, self.kind, self.scores[key]))
 
 

@@ -43,10 +43,3 @@ class FollowUp:
             )
             this.documents_out = len(fused)
         return fused
-
-
-def following(technique: RegisteredTechnique, previous: str | None) -> RegisteredTechnique:
-    """Return a technique that searches for a question that follows another one; None: it follows none."""
-    if previous is None:
-        return technique
-    return technique.around(FollowUp(technique.without_phrases(), previous))

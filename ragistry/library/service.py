@@ -24,7 +24,6 @@ from ragistry.errors import (
 )
 from ragistry.library import moving
 from ragistry.library.condition_checks import ValueKinds, check_condition
-from ragistry.library.follow_up import following
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
     from ragistry.pipelines.answer import AnswerStream
+    from ragistry.techniques.registered import RegisteredTechnique
 
 
 ATTEMPTS = 3
@@ -164,9 +164,8 @@ class DocumentService(IngestMethods, SearchMethods):
         where = None if request.where is None else normalise(request.where)
         scope = self.scope.condition(names, request.collection)
         condition = names.joined(scope, where)
-        previous = check_previous(request.previous)
         registry = self.registry.current()
-        chosen = following(registry.chosen(request.technique), previous)
+        chosen = self.technique_of(request, registry)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
@@ -181,7 +180,7 @@ class DocumentService(IngestMethods, SearchMethods):
                         tried, other = tried + 1, self.registry.with_recorded_embedder(registry)
                         if other is None or tried == ATTEMPTS:
                             raise
-                        registry, chosen = other, following(other.chosen(request.technique), previous)
+                        registry, chosen = other, self.technique_of(request, other)
             finally:
                 folds.reset(token)
             if names.is_renaming:
@@ -192,6 +191,15 @@ class DocumentService(IngestMethods, SearchMethods):
                 self._check_where(where, scope, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
+
+    def technique_of(self, request: SearchRequest, registry: TechniqueRegistry) -> RegisteredTechnique:
+        """Return the technique of a search, which for a follow-up also searches with the question before it."""
+        chosen, previous = registry.chosen(request.technique), check_previous(request.previous)
+        if previous is None:
+            return chosen
+        from ragistry.library.follow_up import FollowUp  # not at the top, because few searches need it
+
+        return chosen.around(FollowUp(chosen.without_phrases(), previous))
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from ragistry.chunking.places import places_in
 from ragistry.errors import QueryError, RagistryError
-from ragistry.library.follow_up import following
 from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService
 from ragistry.protocols import LibraryStore
@@ -19,7 +18,6 @@ from ragistry.techniques.folding import identity, place_name
 from ragistry.techniques.registered import RegisteredTechnique
 from ragistry.text.phrases import count_held, parse_query
 from ragistry.types import TOP_K_LIMIT, Document, RetrievalResult, SearchRequest, SourceInfo, Where
-from ragistry.utils.limits import check_previous
 from ragistry.utils.where import normalise
 from ragistry.utils.wording import did_you_mean, listed, numbered
 
@@ -109,7 +107,7 @@ class _Search:
     def __init__(self, library: DocumentService, request: SearchRequest, expected: str) -> None:
         self.library, self.request, self.expected = library, request, expected
         self.names = library.scope.current_names()
-        self.chosen = following(library.registry.chosen(request.technique), check_previous(request.previous))
+        self.chosen = library.technique_of(request, library.registry)
         self.sources, self.place = _named_sources(library.sources(), expected)
 
     def explanation(self) -> Explanation:

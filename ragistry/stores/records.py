@@ -230,7 +230,7 @@ def best_scores(
 ) -> dict[int, float]:
     """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`."""
     keys, scores = found
-    values = np.clip(scores, 0.0, 1.0) if kind == "cosine" else scores
+    values = np.minimum(np.maximum(scores, 0.0), 1.0) if kind == "cosine" else scores
     order = np.argsort(-values, kind="stable")
     keys, values = keys[order], values[order]
     equal = values[1:] == values[:-1]

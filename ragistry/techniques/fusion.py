@@ -76,9 +76,10 @@ def fused_in_parts(
     The values of a part are lowered below those of the parts before it. ``rankings`` must have `whole_parts`.
     """
     values: dict[Identity, float] = {}
-    for start in range(0, max(map(len, rankings), default=0), fetch):
+    longest = max(map(len, rankings), default=0)
+    for start in range(0, longest, fetch):
         part = rankings
-        if any(len(scores) > fetch for scores in rankings):
+        if longest > fetch:
             part = [dict(islice(scores.items(), start, start + fetch)) for scores in rankings]
         found = {identity: value for identity, value in fuse(part).items() if identity not in values}
         if values and found:
@@ -133,8 +134,8 @@ def spreads_of(rankings: Sequence[Mapping[Identity, float]]) -> list[Spread]:
 
 
 def _spread(scores: list[float], longest: int) -> Spread:
-    strange = next((score for score in scores if not isfinite(score)), None)
-    if strange is not None:
+    if not all(map(isfinite, scores)):
+        strange = next(score for score in scores if not isfinite(score))
         raise TechniqueError(
             f"a score to fuse is {strange!r}, not a finite number; fuse by rank (fusion: rrf, gate: false)"
         )
