@@ -18,10 +18,11 @@ from ragistry.readers.blocks import REPAIR, UnreadableFileError
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 NO_PACKAGE = f"is damaged, or has another format than its suffix says; {REPAIR}"
+ENCRYPTED = "is encrypted; remove its password in the program that made it"
 MOST_BYTES = 400_000_000
 """Size of the unpacked parts of a file; a part that would exceed it is refused."""
 
-_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _LINE_START = re.compile(r"^(?=[>#|]|[-+*]\s|\d{1,9}[.)]\s|```|~~~|=+\s*$|-+\s*$)", re.MULTILINE)
 _NUMBERED = re.compile(r"^\\(\d{1,9})(?=[.)]\s)", re.MULTILINE)
@@ -67,8 +68,8 @@ class Package:
 
     def __init__(self, data: bytes) -> None:
         if data.startswith(OLE):
-            if _ENCRYPTED in data:
-                raise UnreadableFileError("is encrypted; remove its password in the program that made it")
+            if _ENCRYPTED_PACKAGE in data:
+                raise UnreadableFileError(ENCRYPTED)
             raise UnreadableFileError("has an older format than its suffix says; open it and save it in the new format")
         try:
             self._zip = zipfile.ZipFile(BytesIO(data))
@@ -103,7 +104,7 @@ class Package:
         try:
             return self._zip.read(info)
         except RuntimeError as error:
-            raise UnreadableFileError("is encrypted; remove its password in the program that made it") from error
+            raise UnreadableFileError(ENCRYPTED) from error
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
             self._damage(name)
             return b""
@@ -225,6 +226,14 @@ def attribute(element: etree._Element, name: str) -> str:
 def clean(text: str) -> str:
     """Remove control characters, and make every line end ``\\n``."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def whole_number(text: str | None, default: int, most: int = 10**9) -> int:
+    """Return a text as a whole number of at most this size, or the default."""
+    try:
+        return min(int(text or ""), most)
+    except ValueError:
+        return default
 
 
 def picture_text(*texts: str | None) -> str:

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
-from ragistry.readers.docx_symbols import symbol
-from ragistry.readers.word_processing import field_address, link
+from ragistry.readers.word_processing import field_address, link, symbol
 
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|[\r\n\0]+|([^\\{}\r\n\0]+)|\\", re.DOTALL

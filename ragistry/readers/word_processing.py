@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ragistry.readers.office_package import clean, markdown_table
 
@@ -115,6 +116,54 @@ class ListLines:
 _MARKER = re.compile(r"-|\d{1,9}[.)]")
 
 
+class Level(NamedTuple):
+    """How the items on a level of a list are numbered.
+
+    Attributes:
+        style: A style of `format_number`, or ``bullet``.
+        text: Texts, and the levels whose numbers stand between them.
+        start: The first number.
+        restart: An item on a level above this one lets the numbers start again; None: on any level above.
+        is_legal: Whether the numbers of all levels are decimal.
+    """
+
+    style: str
+    text: tuple[str | int, ...] = ()
+    start: int = 1
+    restart: int | None = None
+    is_legal: bool = False
+
+
+def count_item(levels: Mapping[int, Level], depth: int, counts: dict[int, int], start: int | None = None) -> str:
+    """Count an item of a list and return its number, or ``-`` for a bullet.
+
+    Args:
+        levels: The levels of the list.
+        depth: Level of the item.
+        counts: The last number on each level, which is changed.
+        start: The number of the item, if it does not follow from the one before.
+    """
+    level = levels.get(depth, _UNNUMBERED)
+    counts[depth] = start if start is not None else counts.get(depth, level.start - 1) + 1
+    for deeper in [at for at in counts if at > depth]:
+        restart = levels[deeper].restart if deeper in levels else None
+        if restart is None or depth < restart:
+            del counts[deeper]
+    if level.style == "bullet":
+        return "-"
+    label = ""
+    for piece in level.text:
+        if isinstance(piece, str):
+            label += piece
+        elif (shown := levels.get(piece)) is not None:
+            style = "decimal" if level.is_legal and shown.style != "none" else shown.style
+            label += format_number(counts.setdefault(piece, shown.start), style)
+    return " ".join(label.split())
+
+
+_UNNUMBERED = Level("none")
+
+
 def format_number(value: int, style: str) -> str:
     """Return a number as Word writes it in a style such as ``lowerRoman``; unknown styles are decimal."""
     if style in ("upperLetter", "lowerLetter") and 0 < value < 10_000:
@@ -138,3 +187,30 @@ _ROMAN = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL")),
     *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
+
+# The characters of the symbol fonts of Office
+
+_GREEK = " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"  # noqa: RUF001
+_SIGNS = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…|—↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪ 〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"  # noqa: RUF001
+SYMBOLS: dict[str, dict[int, str]] = {
+    "symbol": dict(enumerate(_GREEK, 0x20)) | dict(enumerate(_SIGNS, 0xA0)),
+    "wingdings": dict(
+        zip(
+            b"\x28\x2a\x46\x4a\x4c\x6c\x6e\x6f\x71\x76\x78\x9f\xa7\xa8\xd8\xdf\xe0\xe1\xe2\xe8\xef\xf0\xfb\xfc\xfd\xfe",
+            "☎✉☞☺☹●■☐❑❖☒•▪☐➢←→↑↓➔⇦⇨✘✔☒☑",
+            strict=True,
+        )
+    ),
+    "wingdings 2": dict(zip(b"\x4f\x50\x51\x52\x53\x54\xa3", "✘✔☒☑☒☒☐", strict=True)),
+    "wingdings 3": {},
+    "webdings": {},
+}
+PRIVATE_USE = re.compile("[\uf020-\uf0ff]")
+
+
+def symbol(font: str, code: int) -> str | None:
+    """Return the character of a symbol font; an empty text for an unknown pictogram, None for an unknown font."""
+    table = SYMBOLS.get(font.lower())
+    if table is not None:
+        return table.get(code & 0xFF, "")
+    return chr(code) if 0x20 <= code < 0xD800 or 0xF900 <= code < 0xFFFE else None
