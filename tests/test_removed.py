@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from ragistry import TechniqueRegistry, open_workspace
+from ragistry.cli.app import GROUPS
 from ragistry.errors import UnknownTechniqueError
+from ragistry.server.app import create_app
 from ragistry.utils.removed import REMOVED
 from tests.cli.conftest import Run, ragistry  # noqa: F401, a fixture
 from tests.conftest import Corpus
 
 TECHNIQUES = [name.partition(" ")[2] for name in REMOVED if name.startswith("technique ")]
 OLD = """\
+# Retrieval techniques by name. `ragistry techniques --available` lists the values of `use`.
+# The base `auto` is hybrid, or naive if the store has no word search, such as Chroma.
 default: auto
+
 techniques:
-  naive: {use: naive}
-  bm25: {use: bm25}
-  hybrid: {use: hybrid, bases: [naive, bm25]}
-  rm3: {use: rm3, base: auto}                                    # adds words of the first results
-  rocchio: {use: rocchio, base: auto}
-  adaptive: {use: adaptive, bases: [bm25, hybrid]}
-  step_back: {use: step_back, base: auto}
-  self_rag: {use: self_rag, base: auto, n: 10}
+  naive: {use: naive}                                            # by meaning: nearest vectors
+  bm25: {use: bm25}                                              # by words
+  hybrid: {use: hybrid, bases: [naive, bm25]}                    # both; the weaker one counts less
+  rerank: {use: rerank, base: auto}                              # reordered by a reranker
   mmr: {use: mmr, base: naive}                                   # without repetitions
+  distinct: {use: distinct, base: auto}                          # only the newest of several versions of a text
+  parent_document: {use: parent_document, base: auto}           # finds small chunks, returns their sections
   sentence_window: {use: sentence_window, base: auto, window: 1}
+  routed: {use: collection_routed, base: auto, router: evidence}  # only the collections that fit the query
+  rm3: {use: rm3, base: auto}                                    # adds words of the first results
+  rocchio: {use: rocchio, base: auto}                            # adds vectors of the first results
+  graph: {use: graph, base: auto}                                # adds passages that share names with the results
+  adaptive: {use: adaptive, bases: [bm25, hybrid]}               # words only if they suffice
+
+  # These need a language model in models.yaml; without one, a search with them is refused.
+  multi_query: {use: multi_query, base: auto, n: 3}              # searches several wordings of the question
+  step_back: {use: step_back, base: auto}                        # also searches a more general question
+  decompose: {use: decompose, base: auto, n: 3}                  # asks follow-up questions in sequence
+  hyde: {use: hyde}                                              # searches with an imagined answer
+  llm_rerank: {use: llm_rerank, base: auto, fetch: 20}           # the model orders the results
+  contextual_compression: {use: contextual_compression, base: auto}  # keeps the sentences that help
+  corrective: {use: corrective, base: auto, n: 1}                # grades results, searches again if none fits
+  self_rag: {use: self_rag, base: auto, n: 10}                   # ranks by answers drafted from the passages
 """
-"""The techniques.yaml that `ragistry init` of 0.1 wrote, without the techniques that are as they were."""
+"""The techniques.yaml that `ragistry init` of 0.1 wrote."""
 
 
 @pytest.fixture
@@ -54,6 +74,65 @@ def test_entries_that_nothing_asks_for_stop_nothing(old: Callable[..., Any]) -> 
     doctor = old("doctor", "--json")
     assert doctor.findings["techniques"][0] == "ok"
     assert "removed in 0.2" in doctor.findings["techniques"][1]
+
+
+COMMANDS = {
+    "search": "search 'green tea'",
+    "ask": "ask 'green tea'",
+    "grep": "grep Green",
+    "read": "read tea.md",
+    "outline": "outline tea.md",
+    "check": "check answer.md",
+    "why": "why 'green tea' --expect tea.md",
+    "route": "route 'green tea'",
+    "demo": "demo shown",
+    "init": "init --yes",
+    "ingest": "ingest tea.md --collection notes",
+    "collections": "collections list",
+    "sources": "sources list",
+    "repo": "repo list",
+    "techniques": "techniques",
+    "testset": "testset forget",
+    "compare": "compare --queries queries.jsonl -m RR@10",
+    "ui": "ui --help",
+    "serve": "serve token reader",
+    "mcp": "mcp skill skills",
+    "config": "config",
+    "doctor": "doctor",
+    "verify": "verify",
+    "repair": "repair",
+    "reembed": "reembed",
+    "backup": "backup all.zip",
+    "restore": "restore all.zip again",
+    "store": "store copy local '{use: chroma, path: other}'",
+}
+"""A use of each command that needs no model but the embedder; the servers are tested below."""
+TELLING = ("techniques", "compare", "doctor")
+
+
+def test_every_command_runs_in_a_workspace_of_before(old: Callable[..., Any], tmp_path: Path) -> None:
+    assert COMMANDS.keys() == {name for group in GROUPS.values() for name in group}
+    (tmp_path / "answer.md").write_text("Green tea steeps for two minutes (tea.md).\n", encoding="utf-8")
+    for name, words in COMMANDS.items():
+        done = old(*shlex.split(words))
+        assert done.code == 0, (name, done)
+        told = " ".join((done.out + done.err).split())  # doctor breaks its lines
+        assert ("removed in 0.2" in told) == (name in TELLING), (name, done)
+    assert (tmp_path / "config" / "techniques.yaml").read_text(encoding="utf-8") == OLD
+
+
+def test_server_and_tools_leave_the_entries_out(old: Callable[..., Any], tmp_path: Path) -> None:
+    with (
+        open_workspace(tmp_path) as workspace,
+        TestClient(create_app(workspace), base_url="http://127.0.0.1:8000") as client,
+    ):
+        listed = client.get("/v1/techniques").json()
+        assert {row["name"] for row in listed["techniques"]} == set(workspace.registry.names())
+        assert not {*TECHNIQUES} & {*listed["broken"], *workspace.registry.names()}
+        found = client.post("/v1/search", json={"query": "green tea"}).json()
+        assert (len(found["documents"]), [one["degraded"] for one in found["trace"] if one["degraded"]]) == (1, [])
+        refused = client.post("/v1/search", json={"query": "green tea", "technique": "rm3"})
+        assert (refused.status_code, "use hybrid" in refused.text) == (404, True)
 
 
 @pytest.mark.parametrize("name", TECHNIQUES)
@@ -94,6 +173,9 @@ def test_removed_commands_and_options_name_their_successor(ragistry: Run) -> Non
         kind, _, words = key.partition(" ")
         if kind == "command":
             done = ragistry(*words.split())
+            assert (done.code, successor in done.err, done.err.count("\n")) == (2, True, 1), done.err
+        if kind == "value":
+            done = ragistry(*words.replace("--kind", "set --kind").split())
             assert (done.code, successor in done.err, done.err.count("\n")) == (2, True, 1), done.err
 
 

@@ -13,6 +13,7 @@ from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json
+from ragistry.utils.removed import removed
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
     wanted = given or (["question"] if model else list(KINDS))
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise typer.BadParameter(f"unknown kind {unknown[0]!r}; the kinds are {', '.join(known)}")
+        line = removed("value", f"testset make --kind {unknown[0]}")
+        raise typer.BadParameter(line or f"unknown kind {unknown[0]!r}; the kinds are {', '.join(known)}")
     if "question" in wanted and not model:
         raise typer.BadParameter("questions need a model of Ollama; add --model NAME")
     if model and "question" not in wanted:

@@ -13,6 +13,8 @@ REMOVED = {
     "command skill": "`ragistry mcp skill`",
     "command mcp skill --install": "`ragistry mcp skill FOLDER`",
     "command models": "`ragistry config models`",
+    "value testset make --kind title": "`--kind description` or `--kind sentence`",
+    "value testset make --kind heading": "`--kind description` or `--kind sentence`",
     "command testset check": "`ragistry compare`, which checks a test set first",
     "command compare --max-minutes": "fewer techniques or a smaller test set",
     "command compare --engine": "`ragistry ingest --engine` for the work that takes long",
@@ -24,7 +26,7 @@ REMOVED = {
     "name ragistry.evaluation.write_topics": "write_beir",
     "name ragistry.tools.langchain.LibraryVectorStore": "the recipe of docs/howto/frameworks.md",
 }
-"""What replaces a technique, a command, an option of a command, or a public name of Python."""
+"""What replaces a technique, a command, an option of a command or a value of one, or a public name of Python."""
 
 
 def removed(kind: str, name: str) -> str:

@@ -27,6 +27,8 @@ def register(state: AppState) -> None:
         registry = state.workspace.registry
         with page_layout("Techniques", "Techniques"):
             heading("Techniques")
+            if registry.removed:
+                ui.label(registry.removed).classes("rg-dim")
             for name in registry.names():
                 _technique(state, name)
             for name in registry.broken:
