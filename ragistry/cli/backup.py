@@ -56,7 +56,7 @@ def restore(
 ) -> None:
     """Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.
 
-    If it is killed, the folder cannot be used; run the command again, which begins anew.
+    If it is killed, the folder cannot be used; run the command again; it starts from the beginning.
 
     The restored library is in the local store of that folder, whichever store it was in before.
     """

@@ -27,8 +27,8 @@ def verify(
 ) -> None:
     """Read every file of the store and report problems. Exit code 1 if there are any.
 
-    Chunks that wait for their vectors after an interrupted ingest are counted; they are no problem. Sources with text
-    that could not be extracted are listed too.
+    Chunks that wait for their vectors after an interrupted ingest are counted, but are not a problem. Sources with
+    text that could not be extracted are listed too.
     """
     from ragistry.stores.records import waiting_line
     from ragistry.workspace import open_workspace

@@ -26,7 +26,7 @@ def check_restored(root: Path) -> None:
     if os.access(root / RESTORING, os.F_OK):
         raise ConfigError(
             f"{str(root)!r} has only a part of a backup, because its restore has not ended; run "
-            f"`ragistry restore FILE {shlex.quote(str(root))}` again, which begins anew"
+            f"`ragistry restore FILE {shlex.quote(str(root))}` again; it starts from the beginning"
         )
 
 

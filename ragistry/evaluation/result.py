@@ -25,7 +25,7 @@ FORMER = ("winner", "conclusion", "verdicts", "cpu_pairs")
 LATER = ("margin", "cost_pairs", "runs", "embedder_pairs")
 """Attributes that a report may lack."""
 MARGIN = 0.05
-"""Default margin: a smaller gain is no reason to change."""
+"""Default margin: a smaller gain does not justify a change."""
 PROBLEMS = 3
 """Number of problems that an error names."""
 

@@ -33,7 +33,7 @@ def in_pool(
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
     """Make an asynchronous method of one that computes.
 
-    A cancelled call that waits for a thread does not start. One that runs goes on without its caller.
+    A cancelled call that waits for a thread does not start. A running one continues without its caller.
     """
 
     @wraps(method)

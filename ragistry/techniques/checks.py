@@ -66,8 +66,8 @@ class Checked:
         entries: All well-formed entries by name.
         classes: The class of each usable technique; None for an entry of the packaged file before its first use.
         broken: The other techniques, with the reason.
-        removed: The techniques that were removed from the package, with what replaces them. They are no error, because
-            `ragistry init` wrote them.
+        removed: The techniques that were removed from the package, with what replaces them. They are not errors,
+            because `ragistry init` wrote them.
         links: The techniques that each entry builds on.
     """
 

@@ -31,7 +31,7 @@ HOLDING = 200
 SCANNED = 50_000
 """Number of chunks that are read from a store that does not search words."""
 FEW_WORDS = 8
-"""Number of words beside the phrases up to which all passages with a phrase come before the others. A longer query is a
+"""Number of further words up to which all passages with a phrase come before the others. A longer query is a
 text that quotes something: there, one passage with the phrases comes first, the best of the first `CONSIDERED` results.
 On the shared sets, the others with a quoted title are often not about what is asked."""
 CONSIDERED = 10

@@ -47,8 +47,8 @@ TERM_LIMIT = 100
 """Number of significant characters of a word; a hexadecimal SHA-256 has 64."""
 
 JOINED_WORDS = 6
-"""Number of words of a query up to which adjacent words are also searched as one. In a sentence, most are no word, and
-looking them up takes as long as its other words."""
+"""Number of words of a query up to which adjacent words are also searched as one. In a sentence, most of these are not
+words, and to look them up takes as long as its other words."""
 
 Entry = TypeVar("Entry")
 
@@ -141,7 +141,7 @@ class CodeTable:
 
 
 def forms(text: str, language: str = "english") -> list[str]:
-    """Return the forms of a text's words, which are no terms of these words themselves.
+    """Return the forms of a text's words that are not terms of these words themselves.
 
     A query finds a form with less weight than a term. Arguments and errors as of `analyse`.
     """
@@ -190,7 +190,7 @@ def _query_terms(text: str, language: str) -> Mapping[str, int]:
 
 
 def query_forms(text: str, language: str = "english") -> Mapping[str, int]:
-    """Return the forms of a query with the number of words that each stands for."""
+    """Return the forms of a query with the number of words that each replaces."""
     return _query_forms(text, language)
 
 

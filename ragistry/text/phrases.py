@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ragistry.text.analysis import LETTER, SYMBOLS, TONES, units
 
 _OPEN_AND_CLOSE = '"[^"]+"|”[^”]+”|＂[^＂]+＂|»[^«»]+[«»]|›[^‹›]+[‹›]'
-"""Quotations whose first mark also ends or is another sign: it stands at the start of a word, the other at an end."""
+"""Quotations whose first mark also ends or is another sign: it begins a word, the other ends one."""
 _PAIRED = (
     f"[“„][^“-„]+[“”]|[‘‚](?:[^‘-‚]|’(?={LETTER}))+[‘’]|«[^«»]+»|‹[^‹›]+›|「[^「」]+」|『[^『』]+』|｢[^｢｣]+｣"
     "|《[^《》]+》|〈[^〈〉]+〉|〝[^〝-〟]+[〞〟]"
@@ -36,7 +36,7 @@ class ParsedQuery(NamedTuple):
         excluded: The phrases and words that no passage may hold: ``-"word"``.
         text: The query without what is excluded.
         words: The same without quotation marks.
-        words_beside: Number of words beside the phrases.
+        words_beside: Number of words outside the phrases.
     """
 
     phrases: tuple[str, ...]

@@ -52,7 +52,7 @@ _LEADS = (
     "see|also|both|in|from|of|or|the|file|document|per|cf|sources?|e|g|via|by|at|on|to|as|siehe|aus|die|der|datei|quellen?|vgl|"
     "laut|voir|dans|en|según|under|is"
 )
-"""Words around the name of a source that are no part of it."""
+"""Words around the name of a source that are not part of it."""
 _SUFFIXES = MARKDOWN_EXTS | OFFICE_EXTS | UNREAD_FORMATS | {".txt", ".pdf"}
 _IN_NAME = r"[\w./\\%~+@-]"
 _QUOTE = (
@@ -70,7 +70,7 @@ _STOP = r"[.!?][\"”»)*_]*(?=\s+(?:(?!(?-i:[a-z]))\w|[(\[\x03]))|[。！？]"
 _TITLE = re.compile(r"\s*(?:#|\*\*[^\n]*\*\*\s*$)|.*:[\s*]*$", re.DOTALL)
 """A block that introduces the next ones: a heading, or what ends with a colon."""
 _REFERENCE = re.compile(r"\s*(?:[-*][ \t]+)?(?:\[\^?(\d{1,3})\]:?|(\d{1,3})[.)])[ \t]")
-"""The beginning of a block that says what a number stands for: ``[1] guide.md, p. 3``."""
+"""The beginning of a block that defines a number: ``[1] guide.md, p. 3``."""
 _DETAIL = re.compile(r"(?:\./)?(.+?)(?:(?::|#L?)(\d+(?:-L?\d+)?)|#page=(\d+)|#([\w-]+))?$")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹]+")
 _BLOCK = re.compile(r"(?:^[ \t]*>.*\n?)+", re.MULTILINE)
@@ -115,7 +115,7 @@ class Cited(NamedTuple):
 
 @dataclass(slots=True)
 class Citation:
-    """What stands for one or several sources in the answer: ``(guide.md, p. 3)``, ``[1][2]``."""
+    """A reference to one or several sources in the answer: ``(guide.md, p. 3)``, ``[1][2]``."""
 
     cited: list[Cited]
     mark: str = ""
@@ -156,7 +156,7 @@ class AnswerReader:
     Args:
         text: The answer.
         known: The sources that it may cite.
-        numbers: What its numbers stand for, beside those that it explains itself.
+        numbers: Sources of its numbers, in addition to those that it defines itself.
 
     Attributes:
         blocks: Its blocks.
@@ -201,7 +201,7 @@ class AnswerReader:
         self._is_near = self._was_near = self._follows_citation = self._is_alone = False
 
     def _read_end(self, sign: re.Match[str]) -> None:
-        """End a block: find out what a number stands for, and to what citations without words belong."""
+        """End a block: resolve the definition of a number, and assign citations without words."""
         text, block = self._plain[self._start : sign.start()], self._block
         quotes, citations, reference = block.quotations, block.citations, _REFERENCE.match(self._text, self._start)
         named = [one for citation in citations for one in citation.all()]

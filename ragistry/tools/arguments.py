@@ -29,7 +29,7 @@ class SearchArguments(SearchRequest):
 
     Attributes:
         max_tokens: Maximum size of the answer; None for that of the tool.
-        cursor: Where an answer that was cut goes on.
+        cursor: Where to continue an answer that was cut.
     """
 
     max_tokens: int | None = field(default=None, metadata={"ge": FEWEST_TOKENS})

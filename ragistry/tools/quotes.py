@@ -33,7 +33,7 @@ Verdict = Literal["found", "elsewhere", "missing", "unknown source", "unknown pl
 LONGEST_ANSWER = 1_000_000
 """Characters of an answer that is checked."""
 LONGEST_OMISSION = 400
-"""Words of a source that an omission, such as ``…``, stands for."""
+"""Words of a source that an omission, such as ``…``, may replace."""
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(
     rf"(?:(?<![\w.,)\]}}])[-\u2212\u2013])?\d+(?:[.,]\d+)*|(?:(?!\d){LETTER})+|[^\W\d_]|[%\u2030\u00b0\u20ac\u00a3\u00a5]|\$(?=\d)"
@@ -108,7 +108,7 @@ class CheckAnswer:
         quotes: The quotations, and the citations without a source or place in the library, in their order.
         not_quoted: Numbers in blocks with citations that the cited passages do not have, each with its line in the
             answer. They may be computed, and so right.
-        ok: Whether every quotation and citation stands at its place.
+        ok: Whether every quotation and citation is at its place.
         left_out: How many entries are not listed; those that are not at their place are listed first.
         not_compared: What could not be compared: pages of a source without pages, marks without a pair.
         summary: How much of the answer was checked.
@@ -260,7 +260,7 @@ class _Text:
     def spans(self, quote: str) -> Iterator[tuple[int, int]]:
         """Yield the first and the last line of each place that has the words of a quotation, in sequence.
 
-        What an omission or a remark in square brackets stands for is not compared.
+        The text that an omission or a remark in square brackets replaces is not compared.
         """
         quote = re.sub(r"\[(\w)\]", r"\1", quote)
         for written in dict.fromkeys((quote, _INSERTED.sub("\u2026", quote))):
@@ -346,7 +346,7 @@ def _words(text: str) -> list[str]:
 
 
 def _read_json(text: str, known: Sequence[Source]) -> tuple[str, dict[int, list[Cited]]]:
-    """Return the Markdown of an answer, and what its numbers stand for if it is the JSON of ``ragistry ask``."""
+    """Return the Markdown of an answer, and the sources of its numbers if it is the JSON of ``ragistry ask``."""
     try:
         values = json.loads(text) if text.lstrip().startswith("{") else None
     except (ValueError, RecursionError):

@@ -266,7 +266,7 @@ class SourcesAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """Where a search goes on: a source, and in it a line and the chunk in which the line begins."""
+    """Where a search continues: a source, and in it a line and the chunk in which the line begins."""
 
     collection: str = ""
     source: str = ""
@@ -359,7 +359,7 @@ class _GrepPage:
         self._only_counts = request.count or request.sources_only
 
     def search(self, reach: Reach, name: str, info: SourceInfo, start: _Position) -> _Position | None:
-        """Add the lines of a source. Return where to go on if a limit was reached."""
+        """Add the lines of a source. Return where to continue if a limit was reached."""
         found = SourceMatches(name, info.source_file)
         context = 0 if self._only_counts else self._request.context
         before: deque[tuple[Lines, int]] = deque(maxlen=context or None) if context else deque(maxlen=0)
@@ -450,12 +450,12 @@ def read(reach: Reach, request: ReadRequest) -> ReadAnswer:
             place = here if here != place else {}
             cost = estimated_tokens(shown) + 4 + 8 * len(place)
             if cost > room and found:
-                note = f"cut at {request.max_tokens:,} tokens; go on with line {number}"
+                note = f"cut at {request.max_tokens:,} tokens; continue with line {number}"
                 return ReadAnswer(name, info.source_file, found, number, notes=[note])
             if cost > room:
                 part = cut_to_tokens(shown, room)
                 column = begin + len(part) + 1
-                note = f"line {number} is cut; go on with line {number}, column {column}"
+                note = f"line {number} is cut; continue with line {number}, column {column}"
                 cut = [SourceLine(number, part, here)]
                 return ReadAnswer(name, info.source_file, cut, number, column, [note])
             found.append(SourceLine(number, shown, place))

@@ -231,7 +231,7 @@ TOOLS: dict[str, ReadingTool] = {
     ),
     "check_quotes": ReadingTool(
         "Check quotations",
-        "Check that the quotations and citations of an answer stand in the documents, before you give it.",
+        "Check that the quotations and citations of an answer are in the documents, before you give it.",
         quotes.CheckRequest,
         quotes.CheckAnswer,
         quotes.check_quotes,

@@ -4,7 +4,7 @@ By default each document is asked for by its description, if its author wrote on
 that is cut out of its text. `python -m benchmarks.made` measures how often such queries rank techniques as people's
 questions do. A query must neither be found by its own words alone, nor fit several sources. Therefore
 
-- the text of a query is removed from the document in the corpus, where it stands there;
+- the text of a query is removed from the document in the corpus, if it occurs there;
 - a query whose words are still in the text, in their order, is left out;
 - so is one with the same words as another, and one with too few meaningful words.
 

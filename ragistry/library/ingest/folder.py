@@ -119,7 +119,8 @@ class Listing:
         for link in self.links:
             target = os.path.realpath(link)
             if _is_broken(link):
-                yield f"{str(link)!r} is a link that leads nowhere (to {target!r}) and was left out; mend or remove it"
+                nowhere = f"{str(link)!r} is a link that leads nowhere (to {target!r})"
+                yield f"{nowhere} and was left out; repair or remove it"
             else:
                 links.append(f"{str(link)!r} to {target!r}")
         if links:
