@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -257,3 +258,15 @@ def test_a_damaged_text_and_a_damaged_vector_are_never_returned(copy: Path) -> N
             with refused(StoreCorruptError):
                 store.get(ids_of([damaged])) and store.vectors(ids_of([damaged]))
             assert len(store.get(ids_of(others))) == len(store.vectors(ids_of(others))) == 4
+
+
+def test_chunks_that_lost_their_vectors_are_never_missing_in_silence(copy: Path) -> None:
+    with closing(sqlite3.connect(copy / "store.db", isolation_level=None)) as connection:
+        lost = connection.execute("DELETE FROM vectors WHERE key % 2 = 0").rowcount
+    shutil.rmtree(copy / "vectors")
+    with closing(LocalStore(copy)) as store:
+        with refused(StoreCorruptError, f"{lost} chunks have lost their vectors", "ragistry repair"):
+            store.search(ALL)
+        store.repair()
+        assert sum(info.waiting for info in store.sources()) == len(store.waiting()) == lost
+        assert len(store.search(ALL, 1_000)) == store.count() - lost

@@ -179,6 +179,8 @@ class VectorIndex(DerivedIndex[VectorView]):
         if since is None or since.planes.shape[1] != head.dimension:
             planes_of(head.dimension).tofile(folder / "planes")
         count = _append(folder, vectors_from(connection, first, head.settled), count, head.dimension)
+        if since is None and (lost := _expected(connection, head.settled) - count):
+            raise sqlite3.DatabaseError(f"{lost:,} chunks have lost their vectors")
         name = f"dead-{head.version}" if len(dead) else ""
         if name:
             dead.tofile(folder / name)
@@ -259,6 +261,12 @@ def _removed_since(connection: sqlite3.Connection, view: VectorView) -> NDArray[
     rows = connection.execute("SELECT key FROM removed WHERE number > ?", (view.stamp.removed,)).fetchall()
     dead: NDArray[np.int64] = np.union1d(view.dead, _rows_of(view, np.array(rows, dtype=np.int64).reshape(-1)))
     return dead
+
+
+def _expected(connection: sqlite3.Connection, end: int) -> int:
+    """Count the chunks before a key that do not wait for their vectors."""
+    before = "INDEXED BY chunks_by_hash WHERE key < ? AND key NOT IN (SELECT key FROM waiting)"  # reads no texts
+    return int(connection.execute(f"SELECT count(*) FROM chunks {before}", (end,)).fetchone()[0])
 
 
 def _matrix_of(rows: Iterable[tuple[int, Vectors]], dimension: int) -> tuple[Keys, Vectors]:
