@@ -97,7 +97,9 @@ def chunk_extracted(
     """
     check_sizes(max_chunk_size, overlap)
     text = extracted.text
-    sketch = outline(text, _heading_breaks(extracted)) if extracted.format == "markdown" else None
+    sketch = extracted.outline
+    if sketch is None and extracted.format == "markdown":
+        sketch = outline(text, _heading_breaks(extracted))
     parts: Iterable[Region] = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source

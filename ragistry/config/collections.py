@@ -71,7 +71,15 @@ class CollectionsFile:
 
     def entry(self, name: str) -> CollectionEntry:
         """Return a collection. Raises `CollectionNotFoundError`."""
-        return self._find(name)[1]
+        entries = self.entries()
+        found = next((entry for entry in entries if entry.name == name), None)
+        if found is not None:
+            return found
+        if other := self._used_by(name):
+            raise CollectionNotFoundError(
+                f"{name!r} is {other}, not a collection; search it with technique 'routed', without a collection"
+            )
+        raise CollectionNotFoundError(no_collection(name, [entry.name for entry in entries]))
 
     @contextmanager
     def collection_lock(self, name: str) -> Iterator[CollectionEntry]:
@@ -120,7 +128,7 @@ class CollectionsFile:
         fields = {key: new or None for key, (old, new) in wanted.items() if new is not None and new != (old or "")}
         changed = _entry(**(entry.model_dump() | fields))
         if fields:
-            self._edit(lambda text: with_fields(text, self._find(name)[0], fields))
+            self._edit(lambda text: with_fields(text, self._index(name), fields))
         return changed
 
     def begin_rename(self, name: str, new_name: str, before: Callable[[], object] = lambda: None) -> None:
@@ -132,7 +140,7 @@ class CollectionsFile:
         _entry(name=new_name)
 
         def change(text: str) -> str:
-            index = self._find(name)[0]
+            index = self._index(name)
             self._check_free(new_name)
             return with_fields(text, index, {"name": new_name, "formerly": name})
 
@@ -140,7 +148,7 @@ class CollectionsFile:
 
     def end_rename(self, name: str) -> None:
         """Remove ``formerly``: every chunk has the new name."""
-        self._edit(lambda text: with_fields(text, self._find(name)[0], {"formerly": None}))
+        self._edit(lambda text: with_fields(text, self._index(name), {"formerly": None}))
 
     def remove(self, name: str, before: Callable[[], object]) -> None:
         """Remove a collection. ``before`` is called when only the write itself can still fail.
@@ -156,7 +164,7 @@ class CollectionsFile:
                 self._removing.unlink()
                 raise
 
-        self._edit(lambda text: without_entry(text, self._find(name)[0]), noted)
+        self._edit(lambda text: without_entry(text, self._index(name)), noted)
         self._removing.unlink(missing_ok=True)
 
     def finish_removal(self, is_empty: Callable[[str], bool]) -> None:
@@ -186,18 +194,9 @@ class CollectionsFile:
                 return entries
             time.sleep(0.05)
 
-    def _find(self, name: str) -> tuple[int, CollectionEntry]:
-        """Return the place of a collection in the file, and the collection. Raises `CollectionNotFoundError`."""
-        entries = self.entries()
-        known = [entry.name for entry in entries]
-        if name not in known:
-            if other := self._used_by(name):
-                raise CollectionNotFoundError(
-                    f"{name!r} is {other}, not a collection; search it with technique 'routed', without a collection"
-                )
-            raise CollectionNotFoundError(no_collection(name, known))
-        index = known.index(name)
-        return index, entries[index]
+    def _index(self, name: str) -> int:
+        """Return the place of a collection in the file. Raises `CollectionNotFoundError`."""
+        return self.entries().index(self.entry(name))
 
     def _check_free(self, name: str) -> None:
         for entry in self.entries():

@@ -116,7 +116,6 @@ class DocumentService(IngestMethods, SearchMethods):
         from ragistry.library.ingest.run import Ingest  # not at the top, because searches do not need it
 
         observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
-        self.collections.entry(collection)
         self._complete_renames()
         is_observed = observer.detailed and engine is None  # a worker cannot call the observer
         ingest = Ingest(

@@ -19,7 +19,7 @@ from ragistry.readers.formats import FORMATS, MARKDOWN_EXTS, SUPPORTED_FORMATS, 
 from ragistry.readers.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.readers.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.readers.line_numbers import line_numbers
-from ragistry.readers.markdown import outline
+from ragistry.readers.markdown import Outline, outline
 from ragistry.readers.text_files import SAMPLE, is_text
 from ragistry.utils.custom_metadata import shortened
 
@@ -66,7 +66,7 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         found: Extracted = _by_name(_READERS[known.place], source, limits)
         if known.text == "lines":
             found = _numbered(found, limits)
-        title = found.metadata.get("title") or _first_heading(found.text)
+        title = found.metadata.get("title") or _first_heading(outline(found.text))
         return replace(found, metadata={"title": title, **found.metadata}) if title else found
     data = _bytes(source, limits)
     if known.place != "here" and (known.place == "unread" or not is_text(data[:SAMPLE])):
@@ -168,19 +168,23 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
 
 def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
-    title = metadata.get("title") or _first_heading(body)
+    sketch = outline(body)
+    title = metadata.get("title") or _first_heading(sketch)
     metadata = {"title": title, **metadata} if title else metadata
     lines = text.count("\n") + 1
     numbers = range(lines - body.count("\n"), lines + 1)
     if not body.strip():
         body, numbers = metadata.get("title", ""), range(1, 2)  # a page that is only a name can still be found by it
+        sketch = outline(body)
     warnings = _warned(body, warning, malformed)
-    return Extracted(body, source, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers)
+    return Extracted(
+        body, source, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers, outline=sketch
+    )
 
 
-def _first_heading(body: str) -> str:
+def _first_heading(sketch: Outline) -> str:
     """Return the text of the first heading of level 1 that has one; empty without one."""
-    return next((section.title for section in outline(body).sections if section.level == 1 and section.title), "")
+    return next((section.title for section in sketch.sections if section.level == 1 and section.title), "")
 
 
 def _warned(text: str, *warnings: str) -> tuple[str, ...]:

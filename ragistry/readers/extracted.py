@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragistry.errors import ConfigError, ExtractionError, RagistryError
 from ragistry.readers.blocks import Place, reason_of
+
+if TYPE_CHECKING:
+    from ragistry.readers.markdown import Outline
 
 FEW = 0.05
 """Share of the words or characters of a document above which missing ones are reported."""
@@ -63,6 +66,7 @@ class Extracted:
         page_labels: Number of each page as it is printed, empty if that is how it is counted; none if all are.
         places: Offsets of the text, each with the place that begins there, of documents other than PDFs.
         line_numbers: For each line of the text, the number of the line of the file that it is from; empty if unknown.
+        outline: The outline of the text, if the reader has parsed it.
     """
 
     text: str
@@ -76,6 +80,7 @@ class Extracted:
     places: tuple[tuple[int, Place], ...] = ()
     page_labels: tuple[str, ...] = ()
     line_numbers: Sequence[int] = ()
+    outline: Outline | None = field(default=None, compare=False, repr=False)
 
 
 def read_at_most(path: str, limit: int) -> bytes:

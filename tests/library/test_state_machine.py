@@ -313,7 +313,7 @@ def place(request: pytest.FixtureRequest) -> tuple[Callable[[Path, str], Library
         return lambda _, name: PostgresStore(server.url, collection=name), 8
     from ragistry.stores.chroma import ChromaStore
 
-    return lambda _, name: ChromaStore(host=server.host, port=server.port, collection=name), 6
+    return lambda _, name: ChromaStore(host=server.url, collection=name), 6
 
 
 def test_library_holds_what_the_model_says(place: tuple[Callable[[Path, str], LibraryStore], int]) -> None:

@@ -323,12 +323,12 @@ class Ingest:
     def _embed_waiting(self, waiting: Progress | None) -> None:
         """Embed all chunks of the store that wait for their vectors, also those of an interrupted ingest."""
         store = cast("WordsFirstStore", self.store)
-        total = sum(info.waiting for info in store.sources()) if waiting and store.waiting(limit=1) else 0
-        done = 0
+        done = total = 0
         for made, refused in embed_waiting(store, self._embed):
             self.report.embedded += made
             done += made
             if waiting is not None:
+                total = total or done + sum(info.waiting for info in store.sources())
                 waiting("vectors", min(done, total), total)
             for document, error in refused:
                 self._report_waiting(document, error)

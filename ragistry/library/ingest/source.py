@@ -275,27 +275,27 @@ def read_source(item: ToRead, reading: ReadOptions, embedder: Embedder) -> ReadR
     from ragistry.text.detection import detect_language
 
     source = item.source
-
-    def content_hash(digest: bytes, reading: ReadOptions) -> str:
-        return source.metadata.combined(source.hash_of(digest, reading))
-
     with reader_errors(source.shown):
         known = source.digest(reading.limits) if item.is_kept else None
-        if known is not None and content_hash(known, reading) == item.stored:
+        if known is not None and _content_hash(source, known, reading) == item.stored:
             return ReadResult(item.stored)
         extracted, digest = source.read(reading)
-        content = content_hash(digest, reading)
+        content = _content_hash(source, digest, reading)
         chunks = chunks_of(extracted, reading, embedder)
         detected = detect_language([chunk.text for chunk in chunks]) if reading.language == AUTO else None
         language = "" if detected is None else analysis_language(detected.language)
         outside = _outside(extracted.text, chunks)
         earlier = (replace(reading, version=version) for version in range(1, reading.version))
         is_read_again = item.stored not in ("", content) and any(
-            content_hash(digest, one) == item.stored for one in earlier
+            _content_hash(source, digest, one) == item.stored for one in earlier
         )
         return ReadResult(
             content, chunks, extracted.warnings + outside, language, extracted.lost + outside, is_read_again
         )
+
+
+def _content_hash(source: IngestSource, digest: bytes, reading: ReadOptions) -> str:
+    return source.metadata.combined(source.hash_of(digest, reading))
 
 
 def _outside(text: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
