@@ -24,8 +24,7 @@ pdf        pdf       -      .pdf
 tex        worker    lines  .tex .latex
 rst        worker    lines  .rst
 org        worker    lines  .org
-html_page  worker    markup .html .htm .xhtml
-html_page  worker    -      .xht .shtml
+html_page  worker    markup .html .htm .xhtml .xht .shtml
 notebook   worker    markup .ipynb
 rtf        worker    markup .rtf
 docx       worker    -      .docx .docm .dotx .dotm

@@ -1,26 +1,29 @@
 """reStructuredText as Markdown, as a reader of the built page sees it.
 
-docutils parses it. Roles and directives of Sphinx and others, which docutils does not know, become their text.
+docutils parses it and makes a page. Roles and directives of Sphinx and others, which docutils does not know, become
+their text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from copy import copy
 from functools import cache
 from typing import Any
 
 from docutils import nodes
-from docutils.core import publish_doctree
-from docutils.parsers.rst import Directive, directives, roles
+from docutils.core import publish_parts
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Directive, Parser, directives, roles
 from docutils.parsers.rst.states import SubstitutionDef
 from docutils.readers.standalone import Reader
 from docutils.statemachine import StringList
 from docutils.transforms import Transform
+from docutils.writers.html5_polyglot import Writer
 
 from ragistry.readers.blocks import Block, ReadDocument
 from ragistry.readers.encoding import decode
-from ragistry.readers.word_processing import link
+from ragistry.readers.html_page import to_markdown
 
 _TARGET = re.compile(r"^(.*?)\s*(?<!\\)<[^<>]*>$", re.DOTALL)
 _INVISIBLE = frozenset(
@@ -43,11 +46,16 @@ _SETTINGS = {
     "raw_enabled": False,
     "report_level": 5,
     "halt_level": 5,
-    "_disable_config": True,
+    "traceback": True,
     "doctitle_xform": False,
     "docinfo_xform": True,
     "smart_quotes": False,
+    "syntax_highlight": "none",
     "input_encoding": "unicode",
+    "output_encoding": "unicode",
+    "embed_stylesheet": False,
+    "initial_header_level": 1,
+    "math_output": "LaTeX",
     "line_length_limit": 1_000_000_000,  # by default, a document with a long line is empty
 }
 
@@ -56,13 +64,53 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
     """Read a document with docutils, and without its errors."""
     _understand_everything()
     decoded = decode(data)
-    tree = publish_doctree(decoded.text, reader=_Reader(), settings_overrides=_SETTINGS)
-    blocks = [Block(text) for text in _blocks(tree, 1)]
-    title = next((node.astext() for node in tree.findall(nodes.title)), "")
-    author = next((node.astext() for node in tree.findall(nodes.author)), "")
-    created = next((node.astext() for node in tree.findall(nodes.date)), "")
-    info = {"Title": title, "Author": author, "Created": created}
-    return ReadDocument(blocks, info, warnings=[decoded.warning] if decoded.warning else [])
+    reader = _Reader()
+    page = publish_parts(decoded.text, reader=reader, writer=Writer(), settings=copy(_settings()))["whole"]
+    return ReadDocument(
+        [Block(to_markdown(page))], reader.document.info, warnings=[decoded.warning] if decoded.warning else []
+    )
+
+
+@cache
+def _settings() -> Any:
+    """Return the settings, which take docutils longer than a short document."""
+    settings = get_default_settings(Parser, _Reader, Writer)
+    for name, value in _SETTINGS.items():
+        setattr(settings, name, value)
+    return settings
+
+
+class _WrittenStyles(Transform):  # type: ignore[misc]
+    """Write what a page of docutils shows by its style only: languages, notes, classifiers. Collect the metadata."""
+
+    default_priority = 910  # after all transforms of the parser
+
+    def apply(self) -> None:
+        info = self.document.info = {"Title": "", "Author": "", "Created": ""}
+        for node in [*self.document.findall(nodes.Element)]:
+            match node:
+                case nodes.title() if not isinstance(node.parent, nodes.Admonition):
+                    info["Title"] = info["Title"] or node.astext()
+                case nodes.author():
+                    info["Author"] = info["Author"] or node.astext()
+                case nodes.date():
+                    info["Created"] = info["Created"] or node.astext()
+                case nodes.literal_block():
+                    names = [name for name in node["classes"] if name != "code" and _LANGUAGE.fullmatch(name)]
+                    node["classes"] = [f"lang-{name}" for name in names[:1]]
+                case nodes.literal():
+                    node["classes"] = ["code"]
+                case nodes.image():
+                    node.setdefault("alt", "")  # otherwise its address is shown
+                case nodes.classifier():
+                    node.insert(0, nodes.Text(" ("))
+                    node.append(nodes.Text(")"))
+                case nodes.label():
+                    note = node.parent
+                    note.remove(node)
+                    paragraphs = [*note.findall(nodes.paragraph)] or [note]
+                    paragraphs[0].insert(0, nodes.Text(f"[Note {node.astext()}: "))
+                    paragraphs[-1].append(nodes.Text("]"))
 
 
 class _UndefinedSubstitutions(Transform):  # type: ignore[misc]
@@ -79,7 +127,7 @@ class _UndefinedSubstitutions(Transform):  # type: ignore[misc]
 
 class _Reader(Reader):  # type: ignore[misc]
     def get_transforms(self) -> list[type[Transform]]:
-        return [*super().get_transforms(), _UndefinedSubstitutions]
+        return [*super().get_transforms(), _UndefinedSubstitutions, _WrittenStyles]
 
 
 def _understand_everything() -> None:
@@ -206,162 +254,3 @@ class _TextDirective(Directive):  # type: ignore[misc]
 
 
 _Invisible.option_spec = _AnyOption()
-
-
-def _blocks(node: nodes.Node, level: int) -> Iterator[str]:
-    """Yield the Markdown of each block below a node. ``level``: that of the next heading."""
-    for child in node.children:
-        yield from _block(child, level)
-
-
-def _block(node: nodes.Node, level: int) -> Iterator[str]:
-    match node:
-        case nodes.section():
-            yield from _section(node, level)
-        case nodes.title() | nodes.rubric() | nodes.caption():
-            yield f"**{_inline(node)}**"
-        case nodes.subtitle():
-            yield f"{'#' * min(6, level)} {_inline(node)}"
-        case nodes.literal_block() | nodes.doctest_block() | nodes.math_block():
-            yield _code(node)
-        case nodes.bullet_list() | nodes.enumerated_list():
-            if text := _list(node, level):
-                yield text
-        case nodes.definition_list() | nodes.option_list() | nodes.field_list() | nodes.docinfo():
-            yield from _definitions(node, level)
-        case nodes.table():
-            yield from _table(node)
-        case nodes.line_block():
-            yield "\n".join(_lines(node))
-        case nodes.block_quote():
-            yield from (f"> {text}".replace("\n", "\n> ") for text in _blocks(node, level))
-        case nodes.footnote() | nodes.citation():
-            label = next((one.astext() for one in node.findall(nodes.label)), "")
-            rest = "\n\n".join(
-                text for one in node.children if not isinstance(one, nodes.label) for text in _block(one, level)
-            )
-            yield f"[Note {label}: {rest}]"
-        case nodes.image():
-            if node.get("alt"):
-                yield f"[Picture: {node['alt']}]"
-        case nodes.Admonition():
-            yield from _admonition(node, level)
-        case (
-            nodes.comment()
-            | nodes.target()
-            | nodes.substitution_definition()
-            | nodes.system_message()
-            | nodes.pending()
-        ):
-            return
-        case nodes.Invisible():
-            return
-        case nodes.TextElement():
-            if text := _inline(node):
-                yield text
-        case _:
-            yield from _blocks(node, level)
-
-
-def _section(node: nodes.section, level: int) -> Iterator[str]:
-    for child in node.children:
-        if isinstance(child, nodes.title):
-            yield f"{'#' * min(6, level)} {_inline(child)}"
-        else:
-            yield from _block(child, level + 1)
-
-
-def _admonition(node: nodes.Node, level: int) -> Iterator[str]:
-    if not any(isinstance(child, nodes.title) for child in node.children):
-        yield f"**{type(node).__name__.replace('_', ' ').capitalize()}**"
-    yield from _blocks(node, level)
-
-
-def _code(node: nodes.Node) -> str:
-    language = next((name for name in node.get("classes", ()) if name != "code" and _LANGUAGE.fullmatch(name)), "")
-    text = node.astext()
-    fence = "````" if "```" in text else "```"
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _list(node: nodes.Node, level: int) -> str:
-    first = node.get("start", 1)
-    lines = []
-    for number, item in enumerate(node.children, first):
-        mark = f"{number}. " if isinstance(node, nodes.enumerated_list) else "- "
-        text = "\n\n".join(_blocks(item, level)) or ""
-        lines.append(mark + text.replace("\n", "\n" + " " * len(mark)))
-    return "\n".join(lines)
-
-
-def _definitions(node: nodes.Node, level: int) -> Iterator[str]:
-    for item in node.children:
-        terms = [_inline(one) for one in item.children if isinstance(one, nodes.term | nodes.field_name)]
-        terms += [one.astext() for one in item.children if isinstance(one, nodes.option_group)]
-        classifiers = [_inline(one) for one in item.children if isinstance(one, nodes.classifier)]
-        if not terms:  # the parts of `docinfo`
-            terms = [type(item).__name__.capitalize()] if isinstance(item, nodes.TextElement) else []
-        label = ", ".join(terms) + (f" ({', '.join(classifiers)})" if classifiers else "")
-        inner = (nodes.definition, nodes.field_body, nodes.description)
-        bodies = [text for one in item.children if isinstance(one, inner) for text in _blocks(one, level)]
-        if isinstance(item, nodes.TextElement):
-            bodies = [_inline(item)]
-        if label and bodies and "\n" not in bodies[0] and not bodies[0].startswith(("- ", "```", "|")):
-            yield f"**{label}**: {bodies[0]}"
-            yield from bodies[1:]
-        else:
-            yield f"**{label}**"
-            yield from bodies
-
-
-def _table(node: nodes.table) -> Iterator[str]:
-    if (title := next(iter(node.findall(nodes.title)), None)) is not None:
-        yield f"**{_inline(title)}**"
-    heads = [row for head in node.findall(nodes.thead) for row in head.findall(nodes.row)]
-    rows = [row for body in node.findall(nodes.tbody) for row in body.findall(nodes.row)]
-    cells = [[_cell(entry) for entry in row.children] for row in (*heads, *rows)]
-    width = max(map(len, cells), default=0)
-    if not width:
-        return
-    cells = [row + [""] * (width - len(row)) for row in cells]
-    lines = ["| " + " | ".join(row) + " |" for row in cells]
-    yield "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
-
-
-def _cell(entry: nodes.Node) -> str:
-    text = " ".join(" ".join(_blocks(entry, 1)).split())
-    return text.replace("|", "\\|")
-
-
-def _lines(node: nodes.Node, depth: int = 0) -> Iterator[str]:
-    for child in node.children:
-        if isinstance(child, nodes.line_block):
-            yield from _lines(child, depth + 1)
-        else:
-            yield "    " * depth + _inline(child)
-
-
-def _inline(node: nodes.Node) -> str:
-    parts = []
-    for child in node.children:
-        match child:
-            case nodes.Text():
-                parts.append(child.astext())
-            case nodes.literal() | nodes.math():
-                parts.append(f"`{child.astext()}`")
-            case nodes.strong():
-                parts.append(f"**{_inline(child)}**")
-            case nodes.emphasis() | nodes.title_reference():
-                parts.append(f"*{_inline(child)}*")
-            case nodes.image():
-                parts.append(f"[Picture: {child['alt']}]" if child.get("alt") else "")
-            case nodes.footnote_reference() | nodes.citation_reference():
-                parts.append(f"[{child.astext()}]")
-            case nodes.problematic() | nodes.substitution_reference():
-                parts.append(child.astext())
-            case nodes.system_message() | nodes.comment() | nodes.target():
-                parts.append(_inline(child) if isinstance(child, nodes.target) else "")
-            case nodes.Element():
-                parts.append(_inline(child))
-    text = " ".join("".join(parts).split("\n"))
-    return link(text, node.get("refuri", "")) if isinstance(node, nodes.reference) else text

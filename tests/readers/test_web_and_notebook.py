@@ -192,11 +192,11 @@ def test_broken_restructured_text_is_read_without_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("definitions", "expected"),
     [
-        (".. |m| replace:: A |br| B\n\n.. |br| raw:: html\n\n   <br>", "first A   B zebra"),
+        (".. |m| replace:: A |br| B\n\n.. |br| raw:: html\n\n   <br>", "first A B zebra"),
         (".. |m| replace:: A |unknown| B", "first A |unknown| B zebra"),
         (".. |m| replace:: A |Dash| B\n.. |dash| unicode:: U+2014", "first A — B zebra"),
         (".. |m| replace:: |n|\n.. |n| replace:: |m|", "first |n| zebra"),
-        (".. |m| replace:: A |i| B\n.. |i| index:: pair: a; b", "first A   B zebra"),
+        (".. |m| replace:: A |i| B\n.. |i| index:: pair: a; b", "first A B zebra"),
     ],
 )
 def test_substitution_within_a_substitution_is_read(definitions: str, expected: str) -> None:

@@ -29,7 +29,7 @@ UNCHUNKED = 0.01
 """Fraction of a text that may be in no chunk without a warning."""
 
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Version of the readers. Raise it when they read a file otherwise: the next ingest then reads every file again."""
 
 
