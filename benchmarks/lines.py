@@ -27,8 +27,9 @@ from ragistry import Workspace, open_workspace
 from ragistry.evaluation import read_beir
 from ragistry.readers.extract import extract
 from ragistry.readers.formats import SUPPORTED_FORMATS
+from ragistry.tools.grep import GrepRequest, grep
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import GrepRequest, ReadRequest, grep, read
+from ragistry.tools.read import ReadRequest, read
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.quoting import visible
 from tests.tools.test_reading import SCRIPTS

@@ -13,9 +13,9 @@ from ragistry import RemoteWorkspace, Workspace
 from ragistry.cli.ask import ask
 from ragistry.cli.search import search
 from ragistry.library.search_methods import SearchMethods
-from ragistry.tools.arguments import parse_arguments
 from ragistry.tools.failures import CallError
 from ragistry.tools.schema import search_schema
+from ragistry.tools.search import SEARCH_LIBRARY
 from ragistry.types import SearchRequest
 
 pytest.importorskip("nicegui")
@@ -65,7 +65,7 @@ def test_tool_describes_the_options_for_models(strict: bool) -> None:
     }
     for value in ("[", [1], 5, "7"):
         with pytest.raises(CallError):
-            parse_arguments({"query": "tea", "where": value}, [])
+            SEARCH_LIBRARY.request_of({"query": "tea", "where": value})
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ _HIDDEN = ("max_tokens", "cursor")
 
 def _command(name: str, description: str) -> Any:
     """Make a command of a tool: an option for each field of its request."""
-    from ragistry.tools.toolbox import TOOLS
+    from ragistry.tools.toolbox import READING
 
-    tool = TOOLS[name]
+    tool = READING[name]
 
     def run(**values: Any) -> None:
         workspace, as_json = values.pop("workspace"), values.pop("as_json")
@@ -71,7 +71,7 @@ def _run(name: str, request: Any, workspace: Path, as_json: bool) -> None:
     """Print the answer, page after page. Exit code 1 if no line was found."""
     from ragistry.tools.reach import Reach
     from ragistry.tools.result_text import QUOTED
-    from ragistry.tools.toolbox import TOOLS
+    from ragistry.tools.toolbox import READING
     from ragistry.utils.dataclass_json import to_json
     from ragistry.workspace import open_workspace
 
@@ -79,7 +79,7 @@ def _run(name: str, request: Any, workspace: Path, as_json: bool) -> None:
     with open_workspace(workspace, existing=True) as opened:
         reach = Reach(opened.library)
         while True:
-            answer = TOOLS[name].run(reach, request)
+            answer = READING[name].run(reach, request)
             cursor = getattr(answer, "cursor", "")
             found_any |= bool(getattr(answer, "sources", True))
             if as_json:
@@ -87,7 +87,7 @@ def _run(name: str, request: Any, workspace: Path, as_json: bool) -> None:
             elif getattr(answer, "sources", True) or not (cursor or found_any):
                 if cursor:
                     answer.cursor, answer.notes = "", answer.notes[:-1]
-                console().print(TOOLS[name].text(answer).removesuffix(QUOTED).rstrip())
+                console().print(READING[name].text(answer).removesuffix(QUOTED).rstrip())
             if not cursor or as_json:
                 break
             request = replace(request, cursor=cursor)

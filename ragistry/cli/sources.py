@@ -55,7 +55,7 @@ def list_(
 ) -> None:
     """List the sources of a collection, or of all."""
     from ragistry.tools.reach import Reach
-    from ragistry.tools.reading import SourcesRequest, selected_sources
+    from ragistry.tools.sources import SourcesRequest, selected_sources
     from ragistry.workspace import open_workspace
 
     condition = None if where is None else condition_of(where)

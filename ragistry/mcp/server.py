@@ -52,9 +52,8 @@ class LibraryServer:
         return types.ListToolsResult(tools=await run_sync(tools.list_tools, self.tool))
 
     async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        names = [self.tool.name, *tools.CONNECTOR, *TOOLS]
-        if params.name not in names:
-            known = ", ".join(names)
+        if params.name not in TOOLS:
+            known = ", ".join(TOOLS)
             raise MCPError(types.INVALID_PARAMS, f"tool {params.name[:100]!r} does not exist; existing tools: {known}")
         return await run_sync(partial(tools.call, self.tool, params.name, params.arguments or {}))
 

@@ -9,12 +9,13 @@ from starlette.requests import Request
 
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import RequestModel, fields_of
-from ragistry.tools.toolbox import TOOLS, ReadingTool
+from ragistry.tools.tool import Tool
+from ragistry.tools.toolbox import READING
 
 router = new_router()
 
 
-def _add(name: str, tool: ReadingTool) -> None:
+def _add(tool: Tool) -> None:
     body_type: Any = create_model(f"{tool.request.__name__}Body", __base__=RequestModel, **fields_of(tool.request))
 
     def run(request: Request, body: Any) -> Any:
@@ -22,10 +23,10 @@ def _add(name: str, tool: ReadingTool) -> None:
         return tool.run(reach, tool.request(**dict(body)))
 
     run.__annotations__ = {"request": Request, "body": body_type, "return": Any}
-    run.__doc__ = f"{tool.description}"
-    run.__name__ = name
-    router.post(f"/tools/{name}", response_model=tool.answer, openapi_extra=needs("read", bounded=True))(run)
+    run.__doc__ = tool.description
+    run.__name__ = tool.name
+    router.post(f"/tools/{tool.name}", response_model=tool.answer, openapi_extra=needs("read", bounded=True))(run)
 
 
-for _name, _one in TOOLS.items():
-    _add(_name, _one)
+for _one in READING.values():
+    _add(_one)

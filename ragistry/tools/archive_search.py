@@ -122,6 +122,9 @@ class ArchiveSearch:
     Connections are opened on first use and kept until `close`.
     """
 
+    limited = True
+    """Errors are only logged: they may name servers."""
+
     def __init__(self, config: ChromaRagConfig, settings: ArchiveSettings) -> None:
         self.settings = settings
         self.clients = Clients(settings.query_timeout)

@@ -109,6 +109,8 @@ def answer_text(answer: ArchiveAnswer, language: Language) -> str:
         blocks.insert(0, words.found.format(count=len(blocks)))
     elif answer.searched:
         blocks.append(words.nothing.format(archives=", ".join(map(visible_line, answer.searched))))
+    elif not answer.failed:
+        blocks.append(words.empty)
     failures = [
         words.failed.format(archive=visible_line(name), reason=_reason(error, words)) for name, error in answer.failed
     ]

@@ -7,16 +7,17 @@ is enough.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ragistry.config.archives import TOP_K_RANGE, ArchiveSettings, RagArchiveConfig, archive_settings
 from ragistry.errors import EmptyQueryError
 from ragistry.library.remote.collection import Archive, embed_query
 from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch, ChromaRagConfig, extract_rag_config
-from ragistry.tools.archive_text import WORDS, answer_text
+from ragistry.tools.archive_text import answer_text
+from ragistry.tools.tool import Tool
 from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ MAX_QUERY = 10_000
 MAX_DESCRIPTION = 500
 
 
+@dataclass(frozen=True, slots=True)
+class ArchiveRequest:
+    """A search of archives. ``top_k``: values outside of 1 to 20 are clamped; None for that of the environment."""
+
+    query: str = field(metadata={"description": "what to search for, in natural language", "max_length": MAX_QUERY})
+    top_k: int | None = field(
+        default=None, metadata={"description": "number of passages, {} to {}".format(*TOP_K_RANGE)}
+    )
+
+
 def create_archive_search_tool(
     rag_config: ChromaRagConfig | None, settings: ArchiveSettings | None = None
 ) -> StructuredTool | None:
@@ -66,32 +77,28 @@ def create_archive_search_tool(
     from ragistry.tools.langchain import langchain_document, structured_tool
 
     settings = settings or archive_settings()
-    language = rag_config.language or settings.language
     archives = ArchiveSearch(rag_config, settings)
-
-    def search_archives(query: str, top_k: int | None = None) -> tuple[str, list[Any]]:
-        try:
-            answer = archives.search(query, top_k)
-        except EmptyQueryError:
-            return WORDS[language].empty, []
-        return answer_text(answer, language), [langchain_document(document) for document in answer.documents]
-
-    weakref.finalize(search_archives, archives.close)  # not with the tool: it may have copies
-    return structured_tool(search_archives, NAME, _description(archives.archives), _arguments(settings.top_k))
-
-
-def _arguments(top_k: int) -> type[BaseModel]:
-    """Build the schema of the arguments. Others are refused, so that a model learns that they do not exist.
-
-    The limits of ``top_k`` are not in the schema, because values outside are clamped, not refused.
-    """
-    low, high = TOP_K_RANGE
-    return create_model(
-        "SearchArchives",
-        __config__=ConfigDict(extra="forbid"),
-        query=(str, Field(max_length=MAX_QUERY, description="what to search for, in natural language")),
-        top_k=(int | None, Field(default=top_k, description=f"number of passages, {low} to {high}")),
+    tool = Tool(
+        NAME,
+        "Search the archives",
+        _description(archives.archives),
+        ArchiveRequest,
+        ArchiveAnswer,
+        _search,
+        partial(answer_text, language=rag_config.language or settings.language),
     )
+    schema = tool.schema()
+    schema["function"]["parameters"]["properties"]["top_k"]["default"] = settings.top_k
+    call = partial(tool.call, archives)
+    weakref.finalize(call, archives.close)  # not with the LangChain tool: it may have copies
+    return structured_tool(schema, call, lambda answer: [langchain_document(one) for one in answer.documents])
+
+
+def _search(archives: ArchiveSearch, asked: ArchiveRequest) -> ArchiveAnswer:
+    try:
+        return archives.search(asked.query, asked.top_k)
+    except EmptyQueryError:
+        return ArchiveAnswer([], (), ())
 
 
 def _description(archives: list[Archive]) -> str:

@@ -1,57 +1,54 @@
 """Cursors to continue an answer that was cut.
 
-A cursor says only how far to skip in the same search. The search itself runs again, with its limits, from the other
-arguments, so a forged cursor gives access to nothing more.
+A cursor says only where the same call goes on. The call itself runs again, with its limits, from the other arguments,
+so a forged cursor gives access to nothing more.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import fields
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 from ragistry.tools.failures import CallError
-from ragistry.types import Document, Where
+from ragistry.utils.dataclass_json import from_json
 
-_FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,9})\.([0-9a-f]{16})")
-
-
-class Position(NamedTuple):
-    """The next document of a ranking (from 0), and the next character of its visible text."""
-
-    rank: int = 0
-    offset: int = 0
+P = TypeVar("P")
+LONGEST = 10_000
+"""Characters of a cursor that are read."""
 
 
-def fingerprint(query: str, collection: str | None, documents: Sequence[Document], where: Where | None = None) -> str:
-    """Return a hash of the search and the found documents in their order."""
-    digest = sha256(repr((query, collection, where)).encode())
-    for document in documents:
-        digest.update(repr((document.id, document.content)).encode())
-    return digest.hexdigest()[:16]
+def mark_of(*values: object) -> str:
+    """Return a hash of values, such as the other arguments of a call."""
+    return sha256(repr(values).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def write_cursor(position: Position, fingerprint: str) -> str:
-    """Write a cursor for `read_cursor`."""
-    return f"{position.rank}.{position.offset}.{fingerprint}"
+def write_cursor(position: Any, mark: str) -> str:
+    """Write a cursor for `read_cursor`. ``position``: a dataclass of plain values."""
+    values = [getattr(position, one.name) for one in fields(position)]
+    return urlsafe_b64encode(json.dumps([mark, *values]).encode()).decode().rstrip("=")
 
 
-def check_cursor(cursor: str) -> str:
-    """Return the cursor. Raises `CallError` if its format is wrong."""
-    if not _FORM.fullmatch(cursor):
-        raise CallError(f"{cursor[:60]!r} is not a cursor; copy the cursor of the last answer, or leave it out")
-    return cursor
+def read_cursor(cursor: str | None, kind: type[P], mark: str) -> P:
+    """Return the position of a cursor; without one, the beginning.
 
-
-def read_cursor(cursor: str, fingerprint: str, documents: Sequence[Document]) -> Position:
-    """Return the position in these documents. Raises `CallError` if the cursor is of another answer."""
-    match = _FORM.fullmatch(check_cursor(cursor))
-    assert match is not None
-    rank, offset = int(match[1]), int(match[2])
-    if match[3] != fingerprint or rank >= len(documents):
+    Raises:
+        CallError: It is not a cursor, or belongs to a call with another ``mark``.
+    """
+    if cursor is None:
+        return kind()
+    try:
+        first, *values = json.loads(urlsafe_b64decode(cursor[:LONGEST] + "=="))
+        names = [one.name for one in fields(kind)]  # type: ignore[arg-type] # a dataclass
+        at = from_json(kind, dict(zip(names, values, strict=True)))
+    except (ValueError, TypeError, RecursionError) as error:
         raise CallError(
-            f"the cursor {cursor!r} belongs to another search, or the library has changed since; "
-            "search again without it"
+            f"{cursor[:60]!r} is not a cursor; copy the cursor of the last answer, or leave it out"
+        ) from error
+    if first != mark:
+        raise CallError(
+            "the cursor belongs to other arguments, or the library has changed since; call again without it"
         )
-    return Position(rank, offset)
+    return at

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import ConfigDict, PrivateAttr
 
 from ragistry.errors import CollectionNotFoundError, ConfigError
 from ragistry.utils.installation import install_command
 from ragistry.utils.limits import check_top_k
 from ragistry.utils.removed import no_attribute
-from ragistry.utils.wording import no_collection, problem_of
+from ragistry.utils.wording import no_collection
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ragistry.library.service import DocumentService
     from ragistry.tools.reach import Reach
     from ragistry.tools.search_library import SearchLibraryTool
+    from ragistry.tools.tool import ToolAnswer
     from ragistry.types import Document, Where
     from ragistry.workspace import Workspace
 
@@ -113,7 +115,7 @@ def library_retriever(
     library = searched if isinstance(searched, DocumentService) else searched.library
     reach = Reach(library, allowed)
     if isinstance(searched, SearchLibraryTool):
-        technique, top_k = technique or searched.technique, searched.n if top_k is None else top_k
+        technique, top_k = technique or searched.reach.technique, searched.reach.n if top_k is None else top_k
         if allowed is None:
             reach = searched.reach
         _check_among(reach.names(), searched.reach)
@@ -138,42 +140,37 @@ def library_tool(tool: SearchLibraryTool) -> StructuredTool:
 
     The schema does not change later: create the tool again after a change of the collections.
     """
-
-    def search_library(arguments: str | dict[str, Any]) -> tuple[str, list[LangChainDocument]]:
-        answer = tool.answer(arguments)
-        return answer.text, [langchain_document(document) for document in answer.documents]
-
-    function = tool.schema()["function"]
-    return WholeArgumentsTool.from_function(
-        search_library,
-        name=function["name"],
-        description=function["description"],
-        args_schema=function["parameters"],
-        response_format="content_and_artifact",
+    return structured_tool(
+        tool.schema(), tool.answer, lambda answer: [langchain_document(one) for one in answer.documents]
     )
 
 
 def reading_tools(tool: SearchLibraryTool) -> list[StructuredTool]:
     """Create the tools that read texts as LangChain tools; the artifact of each has its answer as plain values."""
-    from ragistry.tools.toolbox import TOOLS, answer
-
-    def function(name: str) -> Callable[..., tuple[str, Any]]:
-        def run(arguments: str | dict[str, Any]) -> tuple[str, Any]:
-            found = answer(tool.reach, name, arguments)
-            return found.text, found.structured
-
-        return run
+    from ragistry.tools.toolbox import READING
 
     return [
-        WholeArgumentsTool.from_function(
-            function(name),
-            name=name,
-            description=one.description,
-            args_schema=one.parameters(),
-            response_format="content_and_artifact",
-        )
-        for name, one in TOOLS.items()
+        structured_tool(one.schema(), partial(one.call, tool.reach), lambda answer: answer.structured)
+        for one in READING.values()
     ]
+
+
+def structured_tool(
+    schema: Mapping[str, Any], call: Callable[[Any], ToolAnswer], artifact: Callable[[ToolAnswer], Any]
+) -> StructuredTool:
+    """Create a LangChain tool of a tool in OpenAI's format."""
+
+    def run(arguments: str | dict[str, Any]) -> tuple[str, Any]:
+        answer = call(arguments)
+        return answer.text, artifact(answer)
+
+    return WholeArgumentsTool.from_function(
+        run,
+        name=schema["function"]["name"],
+        description=schema["function"]["description"],
+        args_schema=schema["function"]["parameters"],
+        response_format="content_and_artifact",
+    )
 
 
 def langchain_document(document: Document) -> LangChainDocument:
@@ -192,31 +189,6 @@ class WholeArgumentsTool(StructuredTool):
         tool_call_id: str | None,  # noqa: ARG002, LangChain passes it by position
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         return (), {"arguments": {"query": tool_input} if isinstance(tool_input, str) else tool_input}
-
-
-def structured_tool(
-    function: Callable[..., tuple[str, Any]], name: str, description: str, arguments: type[BaseModel]
-) -> StructuredTool:
-    """Create a tool whose ``function`` returns the text for the model, and the artifact.
-
-    Invalid arguments are reported to the model, which can then correct them.
-    """
-    return StructuredTool.from_function(
-        function,
-        name=name,
-        description=description,
-        args_schema=arguments,
-        response_format="content_and_artifact",
-        handle_validation_error=_validation_message,
-    )
-
-
-def _validation_message(error: Any) -> str:
-    if not isinstance(error, ValidationError):
-        return f"The arguments are invalid: {error}"
-    found = error.errors(include_url=False, include_input=False)
-    messages = [f"{'.'.join(map(str, item['loc']))}: {problem_of(item)}" for item in found]
-    return f"The arguments are invalid: {'; '.join(messages)}."
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Patterns of lines: a literal, or a regular expression whose time grows with the length of the line alone.
 
-They are those of Rust in pydantic-core. Python's may take forever, and cannot be stopped. A line has a pattern if its
-composed form has it, or the line as it is typed (`text.spellings.as_typed`).
+They are those of Rust, which pydantic uses for fields. Python's may take forever, and cannot be stopped. A line has a
+pattern if its composed form has it, or the line as it is typed (`text.spellings.as_typed`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic_core import SchemaError, SchemaValidator, core_schema
+from pydantic import ConfigDict, StringConstraints, TypeAdapter
+from pydantic_core import SchemaError
 
 from ragistry.text.spellings import as_typed
 from ragistry.tools.failures import CallError
@@ -20,7 +21,7 @@ from ragistry.utils.ids import composed
 from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
-    from ragistry.tools.reading import GrepRequest
+    from ragistry.tools.grep import GrepRequest
 
 LONGEST_PATTERN = 1_000
 LINE_CHARACTERS = 300
@@ -87,7 +88,7 @@ class LinePattern:
         return at, form
 
     def _span(self, text: str) -> tuple[int, int]:
-        """Find a match by tests alone, since pydantic-core tells only whether there is one."""
+        """Find a match by tests alone, since pydantic tells only whether there is one."""
         inside = f"(?:{self._regex})"
         forms = (f"{inside}(?s:.)", rf"\A(?s:.){inside}", rf"\A{inside}")
         try:
@@ -106,8 +107,8 @@ class LinePattern:
 @lru_cache(maxsize=64)
 def _tester(regex: str, written: str) -> Callable[[str], bool]:
     try:
-        schema = core_schema.str_schema(pattern=regex, regex_engine="rust-regex", strict=True)
-        return SchemaValidator(schema).isinstance_python
+        text = Annotated[str, StringConstraints(pattern=regex, strict=True)]
+        return TypeAdapter[str](text, config=ConfigDict(regex_engine="rust-regex")).validator.isinstance_python
     except (SchemaError, UnicodeError) as error:
         reason = " ".join(str(error).rpartition("rror:")[2].split()) or "it is not valid"
         raise CallError(

@@ -1,6 +1,7 @@
 """Answer calls of the tools in OpenAI's format, which Ollama, vLLM and most other servers use.
 
-`SearchLibraryTool.schema` and `toolbox.function_schemas` return the entries for ``tools`` of a request.
+`SearchLibraryTool.schema`, and `Tool.schema` of each tool in `toolbox.READING`, return the entries for ``tools`` of a
+request.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ragistry.tools.search import SEARCH_LIBRARY
 from ragistry.tools.search_library import SearchLibraryTool
-from ragistry.tools.toolbox import TOOLS, answer
+from ragistry.tools.toolbox import READING
 from ragistry.utils.quoting import visible_line
 
 
@@ -25,10 +27,9 @@ def answer_tool_call(tool: SearchLibraryTool, call: Any) -> dict[str, Any]:
         call = {}
     function = call.get("function")
     name = function.get("name") if isinstance(function, Mapping) else None
-    if isinstance(function, Mapping) and name == tool.name:
-        content = tool.handle(function.get("arguments") or {})
-    elif isinstance(function, Mapping) and isinstance(name, str) and name in TOOLS:
-        content = answer(tool.reach, name, function.get("arguments") or {}).text
-    else:
+    called = READING.get(name, SEARCH_LIBRARY if name == tool.name else None) if isinstance(name, str) else None
+    if called is None:
         content = f"Error: unknown function {visible_line(repr(name))}; call {tool.name}"
+    else:
+        content = called.call(tool.reach, function.get("arguments") or {}).text
     return {"role": "tool", "tool_call_id": call.get("id") or "", "content": content}

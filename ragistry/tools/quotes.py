@@ -22,9 +22,10 @@ from ragistry.text.spellings import normalised, plain
 from ragistry.tools.answer_citations import AnswerReader, Cited, Place, Source
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import TOKENS, sources_in
 from ragistry.tools.source_lines import lines_of
+from ragistry.tools.sources import sources_in
 from ragistry.tools.tokens import estimated_tokens
+from ragistry.tools.tool import COLLECTION, TOKENS, Tool
 from ragistry.types import SourceInfo
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered
@@ -69,7 +70,7 @@ class CheckRequest:
     """
 
     answer: str = field(metadata={"description": 'The answer, as Markdown: "a quotation" [1] or (guide.pdf, p. 3).'})
-    collection: str | None = field(default=None, metadata={"description": "Only this collection.", "short": "-c"})
+    collection: str | None = field(default=None, metadata=COLLECTION)
     strict: bool = field(
         default=False, metadata={"description": "Also refuse quotations without a source that are nowhere."}
     )
@@ -365,3 +366,14 @@ def _read_json(text: str, known: Sequence[Source]) -> tuple[str, dict[int, list[
         numbers[number] = [Cited(f"[{number}] {name}", sources, places)]
     answer = values.get("answer")
     return answer if isinstance(answer, str) else "", numbers
+
+
+CHECK_QUOTES = Tool(
+    "check_quotes",
+    "Check quotations",
+    "Check that the quotations and citations of an answer are in the documents, before you give it.",
+    CheckRequest,
+    CheckAnswer,
+    check_quotes,
+    check_text,
+)

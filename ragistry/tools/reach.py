@@ -1,4 +1,4 @@
-"""The collections that a tool may reach; others cannot be named, searched, fetched or seen."""
+"""What a tool may reach: collections, of which others cannot be named, searched, fetched or seen, and a technique."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from ragistry.config.files import CollectionEntry
 from ragistry.errors import CollectionNotFoundError, ConfigError, InvalidConfigError
 from ragistry.library.service import DocumentService
-from ragistry.tools.failures import BrokenCollectionsError
+from ragistry.tools.failures import BrokenCollectionsError, CallError
 from ragistry.types import Document, SourceInfo, Where
-from ragistry.utils.wording import no_collection
+from ragistry.utils.wording import did_you_mean, listed, no_collection
 
 _log = logging.getLogger(__name__)
 
@@ -25,16 +25,28 @@ class Reach:
     Args:
         library: The library.
         allowed: Names of the collections in reach; None for all.
+        technique: Name of the technique that searches; None for the default of techniques.yaml.
+        n: Number of documents of a search; None for that of the technique or documents.yaml.
+        max_tokens: Maximum size of the answer to a search. A call may ask for less.
 
     Raises:
         CollectionNotFoundError: An allowed collection does not exist.
         ConfigError: ``allowed`` is a text instead of a list.
     """
 
-    def __init__(self, library: DocumentService, allowed: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        library: DocumentService,
+        allowed: Sequence[str] | None = None,
+        *,
+        technique: str | None = None,
+        n: int | None = None,
+        max_tokens: int = 8_000,
+    ) -> None:
         if isinstance(allowed, str):
             raise ConfigError(f"allowed must be a list of collection names, got {allowed!r}; write [{allowed!r}]")
         self.library = library
+        self.technique, self.n, self.max_tokens = technique, n, max_tokens
         self.allowed = None if allowed is None else frozenset(allowed)
         self._last = library.collections.entries()
         self._logged = ""
@@ -62,6 +74,13 @@ class Reach:
         """Return the names of the collections that may be searched."""
         self.check()
         return [entry.name for entry in self.entries()]
+
+    def check_collection(self, name: str | None) -> None:
+        """Raise `CallError` for a collection out of reach, as if it did not exist."""
+        names = self.names()
+        if name is not None and name not in names:
+            near = did_you_mean(name[:100], names)
+            raise CallError(f"no collection {name[:100]!r}{near}; use {listed(names)}, or leave it out for all")
 
     def where(self) -> Where | None:
         """Return the condition that limits a search to the reach; None without limits."""

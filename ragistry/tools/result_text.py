@@ -12,11 +12,11 @@ Only text of documents is indented. Invisible characters in it are removed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ragistry.chunking.breadcrumb import readable_text
 from ragistry.presentation.hits import collection_of, folded_copies, grouped, place_text
-from ragistry.tools.cursor import Position
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document, is_outside
 from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
@@ -28,6 +28,14 @@ METADATA = 200
 """Maximum number of characters of the metadata of a result."""
 NAMED = 5
 """Maximum number of further results of a source, and of copies of a result, that are named."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """The next document of a ranking (from 0), and the next character of its visible text."""
+
+    rank: int = field(default=0, metadata={"ge": 0})
+    offset: int = field(default=0, metadata={"ge": 0})
 
 
 class ResultPage(NamedTuple):

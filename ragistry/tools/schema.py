@@ -8,18 +8,15 @@ optional ones can be null, and no others are accepted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragistry.config.files import CollectionEntry
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
-from ragistry.types import SearchRequest
-from ragistry.utils.dataclass_json import adapter_of
+from ragistry.tools.search import GENERIC, QUERY, SEARCH_LIBRARY
 from ragistry.utils.quoting import visible_line
 
-NAME = "search_library"
 ENUM_VALUES = 1_000
 """Maximum number of values of all enums in a strict schema, including null."""
 ENUM_CHARACTERS, ENUM_VALUES_OF_ANY_LENGTH = 15_000, 250
@@ -29,25 +26,8 @@ ONE_DESCRIPTION_CHARACTERS = 1_000
 DESCRIPTION_CHARACTERS = 8_000
 """Maximum length of the description of ``collection``; a longer one costs too many tokens."""
 
-GENERIC = (
-    "Searches the user's personal document knowledge base for relevant passages. Call this tool when the user asks "
-    "about content from documents they have added to their knowledge base, or when a question is likely answered by "
-    "their stored documents rather than general knowledge or the web."
-)
-"""Description of the tool without a collection, or with one that has no description."""
-
 SEVERAL = "Search the document library. Choose the collection that best matches your query."
 """Description of the tool with several collections."""
-
-QUERY = (
-    "What to look for in the knowledge base. Words in double quotes are a phrase: a query of phrases alone returns "
-    'only passages that hold all of them. -"word" leaves out passages with that word.'
-)
-MODEL_OPTIONS = tuple(one for one in fields(SearchRequest) if "model" in one.metadata)
-"""Options that a language model may choose, besides the collection."""
-FEWEST_TOKENS = 1_500
-"""Minimum size of an answer."""
-CURSOR = "Only to continue an answer that was cut: the cursor at its end, with all other arguments unchanged."
 
 
 class Texts(NamedTuple):
@@ -95,26 +75,26 @@ def search_schema(
     collections: Sequence[CollectionEntry], texts: Texts = BUILT_IN, *, strict: bool = False
 ) -> dict[str, Any]:
     """Build ``{"type": "function", "function": {name, description, parameters}}``."""
-    properties: dict[str, Any] = {"query": {"type": "string", "description": texts.param_query or QUERY}}
-    if len(collections) > 1:
-        properties["collection"] = _collection(collections, strict)
-    properties |= {one.name: _option(one, strict) for one in MODEL_OPTIONS}
-    properties["max_tokens"] = {
-        "type": ["integer", "null"] if strict else "integer",
-        "minimum": FEWEST_TOKENS,
-        "description": "Maximum tokens of the answer.",
-    }
-    properties["cursor"] = {"type": _optional(strict), "description": CURSOR}
-    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": ["query"]}
-    function: dict[str, Any] = {
-        "name": NAME,
-        "description": texts.description or describe_tool(collections),
-        "parameters": parameters,
-    }
+    schema = SEARCH_LIBRARY.schema()
+    function, parameters = schema["function"], schema["function"]["parameters"]
+    properties: dict[str, Any] = parameters["properties"]
+    function["description"] = texts.description or describe_tool(collections)
+    properties["query"]["description"] = texts.param_query or QUERY
+    properties["collection"]["description"] = describe_collections(collections)
+    names = [entry.name for entry in collections]
+    if len(names) < 2:
+        del properties["collection"]
+    elif _fits_an_enum([*names, "null"] if strict else names):
+        properties["collection"]["enum"] = names
     if strict:
+        for one in (one for name, one in properties.items() if name != "query"):
+            # A strict schema has no free objects, so an object is the text of its JSON.
+            one["type"] = ["string" if one["type"] == "object" else one["type"], "null"]
+            if "enum" in one:
+                one["enum"] = [*one["enum"], None]
         function["strict"] = True
         parameters |= {"required": list(properties), "additionalProperties": False}
-    return {"type": "function", "function": function}
+    return schema
 
 
 def describe_tool(collections: Sequence[CollectionEntry]) -> str:
@@ -129,31 +109,8 @@ def describe_tool(collections: Sequence[CollectionEntry]) -> str:
     return GENERIC
 
 
-def _option(one: Field[Any], strict: bool) -> dict[str, Any]:
-    """Describe an option of a search. A strict schema has no free objects, so an object is the text of its JSON."""
-    described = adapter_of(SearchRequest).json_schema()["properties"][one.name]
-    described = described.get("anyOf", [described])[0]  # the other one is null
-    schema = {key: described[key] for key in ("type", "enum", "minimum", "maximum") if key in described}
-    if strict:
-        schema["type"] = ["string" if schema["type"] == "object" else schema["type"], "null"]
-    return schema | {"description": one.metadata["model"]}
-
-
-def _optional(strict: bool) -> Any:
-    return ["string", "null"] if strict else "string"
-
-
-def _collection(collections: Sequence[CollectionEntry], strict: bool) -> dict[str, Any]:
-    names: list[str | None] = [entry.name for entry in collections]
-    values = [*names, None] if strict else names
-    schema: dict[str, Any] = {"type": _optional(strict), "description": describe_collections(collections)}
-    if _fits_an_enum(values):
-        schema["enum"] = values
-    return schema
-
-
-def _fits_an_enum(values: Sequence[str | None]) -> bool:
-    characters = sum(len(value or "null") for value in values)
+def _fits_an_enum(values: Sequence[str]) -> bool:
+    characters = sum(map(len, values))
     return len(values) <= ENUM_VALUES and (len(values) <= ENUM_VALUES_OF_ANY_LENGTH or characters <= ENUM_CHARACTERS)
 
 

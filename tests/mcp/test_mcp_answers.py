@@ -18,9 +18,10 @@ from mcp.shared.uri_template import UriTemplate
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
 from ragistry.mcp import resources, tools
-from ragistry.mcp.resources import Address, read_address, url_of, write_address
+from ragistry.mcp.resources import read_address
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.failures import BrokenCollectionsError
+from ragistry.tools.fetch import Address, url_of, write_address
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.types import Document

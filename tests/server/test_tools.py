@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragistry import Workspace
 from ragistry.server.access import Tokens
-from ragistry.tools.toolbox import TOOLS
+from ragistry.tools.toolbox import READING
 from tests.server.conftest import serving
 
 
@@ -34,4 +34,4 @@ def test_each_tool_is_a_route_within_the_collections_of_the_token(workspace: Wor
         assert call("shell", pattern="x")[0] == 404
         assert client.post("/v1/tools/grep", json={"pattern": "x"}).status_code == 401
         paths = client.get("/openapi.json", headers=headers).json()["paths"]
-        assert {f"/v1/tools/{name}" for name in TOOLS} <= set(paths)
+        assert {f"/v1/tools/{name}" for name in READING} <= set(paths)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from ragistry import Workspace, open_workspace
 from ragistry.server.access import Tokens
 from ragistry.server.app import create_app
+from ragistry.tools.grep import GrepRequest, grep
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import GrepRequest, SourcesRequest, grep, sources
 from ragistry.tools.search_library import SearchLibraryTool
-from ragistry.tools.toolbox import TOOLS
+from ragistry.tools.sources import SourcesRequest, sources
+from ragistry.tools.toolbox import READING
 from tests.conftest import full_run
 from tests.mcp.conftest import in_memory
 from tests.messages import check_message
@@ -49,7 +50,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 def cursors(guarded: Workspace) -> list[str]:
     """Cursors of searches that reach everything."""
     tool = SearchLibraryTool(guarded.library, technique="bm25", n=50, max_tokens=1_500)
-    tool.max_tokens = 860  # far too little, so that every answer is cut
+    tool.reach.max_tokens = 860  # far too little, so that every answer is cut
     calls = [{"query": "submarine"}, {"query": "submarine", "collection": "vault7"}, {"query": "boats"}]
     return [cursor for call in calls if (cursor := tool.answer(call).cursor)]
 
@@ -108,13 +109,13 @@ SAID = (
     "plans",
     "noon",
 )
-PARAMETERS = {name: tool.parameters() for name, tool in TOOLS.items()}
+PARAMETERS = {name: tool.parameters() for name, tool in READING.items()}
 SENTENCE = 'It says "the submarine dives at noon" [1] and "a boat may dive" (boats.txt).\n\n[1]: {}-1.txt, p. 3'
 
 
 def random_call(draw: random.Random, cursors: list[str]) -> tuple[str, dict[str, Any]]:
     """Return a tool that reads texts, and arguments: mostly right ones, also with conditions and forged cursors."""
-    name = draw.choice([*TOOLS])
+    name = draw.choice([*READING])
     arguments: dict[str, Any] = {}
     described = PARAMETERS[name]
     for key, one in described["properties"].items():

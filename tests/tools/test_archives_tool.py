@@ -45,7 +45,7 @@ def test_create_tool_with_archives(servers, default):
     tool = servers.tool(servers.archive("Maintenance", description="Reports of\nthe caretaker"), top_k=default)
     assert tool.name == "search_archives"
     assert "- Maintenance: Reports of the caretaker" in tool.description
-    schema = tool.tool_call_schema.model_json_schema()
+    schema = tool.tool_call_schema
     assert (set(schema["properties"]), schema["required"]) == ({"query", "top_k"}, ["query"])
     assert schema["properties"]["top_k"]["default"] == default
 
@@ -104,7 +104,8 @@ def test_missing_langchain_is_named(servers, monkeypatch):
 def test_connections_are_closed_with_the_last_copy_of_a_tool(servers):
     tool = servers.tool(servers.archive("Maintenance", HEATING))
     tool.invoke({"query": QUERY})
-    search = next(cell.cell_contents for cell in tool.func.__closure__ if isinstance(cell.cell_contents, ArchiveSearch))
+    [search] = [one for cell in tool.func.__closure__ for one in getattr(cell.cell_contents, "args", ())]
+    assert isinstance(search, ArchiveSearch)
     [session] = {kept.connection.client._server._session for kept in search.clients._kept.values()}
     copy = tool.model_copy(update={"name": "other"})
     del tool
@@ -278,7 +279,7 @@ def test_no_call_leads_to_another_collection(servers, guarded, query, arguments,
     config = {"configurable": {"rag_config": other, **arguments}}
     text = guarded[0].invoke({"query": query, **({} if in_config else arguments)}, config if in_config else None)
     assert SECRET not in text
-    assert 1 <= text.count("Archive: Maintenance") <= 3 or text.startswith(("The query is empty", "The arguments"))
+    assert 1 <= text.count("Archive: Maintenance") <= 3 or text.startswith(("The query is empty", "Error: "))
 
 
 CONDITIONS = st.dictionaries(

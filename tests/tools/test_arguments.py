@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry import Workspace
-from ragistry.errors import QueryError
-from ragistry.tools.arguments import SearchArguments, parse_arguments
+from ragistry.tools.reach import Reach
+from ragistry.tools.search import SEARCH_LIBRARY, SearchArguments
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.tool import Tool
+from ragistry.tools.toolbox import TOOLS
 from tests.conftest import full_run
-from tests.messages import refused
+from tests.messages import check_message
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -28,7 +30,61 @@ def test_a_mapping_or_its_json_is_understood() -> None:
     for more in ({}, {"collection": None, "cursor": None}, {"collection": "", "cursor": ""}):
         call = {"query": "tea"} | more
         for form in (call, json.dumps(call), json.dumps(call).encode()):
-            assert parse_arguments(form, []) == SearchArguments("tea")
+            assert SEARCH_LIBRARY.request_of(form) == SearchArguments("tea")
+
+
+LARGE = "x" * 100_000
+CALLS_OF_TOOLS: dict[str, dict[str, Any]] = {
+    "search_library": {"query": "tea"},
+    "search": {"query": "tea"},
+    "fetch": {"id": "0"},
+    "grep": {"pattern": "e"},
+    "read": {"source": "green.txt"},
+    "outline": {"source": "green.txt"},
+    "sources": {},
+    "check_quotes": {"answer": "It is tea."},
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=[*TOOLS])
+def test_bad_arguments_of_every_tool_are_answered_in_one_line(shelves: Workspace, tool: Tool) -> None:
+    reach, good = Reach(shelves.library, technique="bm25"), CALLS_OF_TOOLS[tool.name]
+    wrong = {"string": 7, "integer": "many", "boolean": "perhaps", "object": [1]}
+    calls = [{"colour": "red"}]
+    for name, about in tool.parameters()["properties"].items():
+        calls += [{name: wrong[about["type"]]}, {name: ["x"]}, {name: LARGE}]
+    for call in calls:
+        answer = tool.call(reach, good | call)
+        [(name, value)] = call.items()
+        assert answer.error or value == LARGE, "some arguments may be long, and find nothing"
+        assert len(answer.text) < 1_000
+        if answer.error:
+            assert len(answer.text.splitlines()) == 1
+            assert name in answer.text
+            assert "does not work at the moment" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["search_library", "grep", "sources"])
+def test_a_cursor_of_another_call_is_refused(workspace: Workspace, name: str) -> None:
+    workspace.library.create_collection("notes")
+    for number in range(60):
+        workspace.library.ingest_text(f"Tea number {number} of the shelf. " * 30, f"tea{number}.txt", "notes")
+    reach = Reach(workspace.library, technique="bm25", n=50, max_tokens=1_500)
+    calls = {
+        "search_library": {"query": "tea"},
+        "grep": {"pattern": "Tea", "max_tokens": 200},
+        "sources": {"max_tokens": 200},
+    }
+    cursor = TOOLS[name].call(reach, calls[name]).cursor
+    assert not TOOLS[name].call(reach, calls[name] | {"cursor": cursor}).error
+    for other, arguments in (
+        ("search_library", {"query": "shelf"}),
+        ("grep", {"pattern": "shelf"}),
+        ("sources", {"name": "t*"}),
+    ):
+        answer = TOOLS[other].call(reach, arguments | {"cursor": cursor})
+        assert answer.error
+        assert "cursor" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -38,7 +94,7 @@ def test_a_mapping_or_its_json_is_understood() -> None:
         ("[" * 100_000, ""),
         ("[]", "[]"),
         (None, "None"),
-        ({}, "''"),
+        ({}, "query"),
         ({"query": " \n"}, ""),
         ({"query": 3}, "3"),
         ({"query": ["tea"]}, "['tea']"),
@@ -48,12 +104,13 @@ def test_a_mapping_or_its_json_is_understood() -> None:
         ({"query": "x", "collection": 1}, "1"),
         ({"query": "x", "collection": "te"}, "'tea'"),
         ({"query": "x", "cursor": "next"}, "'next'"),
-        ({"query": "x", "cursor": "1.0.0123456789abcdeg"}, ""),
+        ({"query": "x", "cursor": "WzFd"}, ""),
     ],
 )
-def test_anything_else_is_refused(given: Any, value: str) -> None:
-    with refused(QueryError, value):
-        parse_arguments(given, ["tea"])
+def test_anything_else_is_refused(shelves: Workspace, given: Any, value: str) -> None:
+    answer = SearchLibraryTool(shelves.library, technique="bm25").answer(given)
+    assert answer.error
+    check_message(answer.text, value)
 
 
 @settings(max_examples=200 if full_run() else 40, deadline=None)

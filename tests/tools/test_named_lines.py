@@ -17,8 +17,10 @@ from ragistry import Workspace, open_workspace
 from ragistry.library.why import explain
 from ragistry.presentation import place_of
 from ragistry.readers.extract import extract
+from ragistry.tools.grep import GrepRequest, grep
+from ragistry.tools.outline import OutlineRequest, outline
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import GrepRequest, OutlineRequest, ReadRequest, SourceLine, grep, outline, read
+from ragistry.tools.read import ReadRequest, SourceLine, read
 from ragistry.types import SearchRequest
 from tests.readers import placed_files
 from tests.readers.test_odf import odf_file, titled

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from ragistry import Workspace, open_workspace
 from ragistry.chunking.joined import pieces_of
 from ragistry.errors import QueryError
 from ragistry.readers.extract import extract
-from ragistry.tools import reading
+from ragistry.tools.grep import GrepAnswer, GrepRequest, grep
 from ragistry.tools.openai import answer_tool_call
+from ragistry.tools.outline import OutlineRequest, outline
 from ragistry.tools.reach import Reach
-from ragistry.tools.reading import GrepAnswer, GrepRequest, OutlineRequest, ReadRequest, SourcesRequest, grep, read
+from ragistry.tools.read import ReadRequest, read
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.sources import SourcesRequest, sources
 from ragistry.tools.tokens import estimated_tokens
-from ragistry.tools.toolbox import TOOLS, answer, function_schemas
+from ragistry.tools.toolbox import READING, TOOLS
 from ragistry.utils.quoting import visible
 from tests.conftest import ROOT
 from tests.messages import check_message, refused
@@ -77,7 +80,7 @@ def all_lines(reach: Reach, request: GrepRequest) -> set[tuple[str, int]]:
     found = grep(reach, request)
     lines = lines_in(found)
     while found.cursor:
-        found = grep(reach, reading.replace(request, cursor=found.cursor))
+        found = grep(reach, replace(request, cursor=found.cursor))
         assert not lines & lines_in(found), "no line is on two pages"
         lines |= lines_in(found)
     return lines
@@ -210,7 +213,7 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
         library.ingest_text("\n".join(f"boat {number}" for number in range(2_000)), name, "notes")
     reach = Reach(library)
     whole = all_lines(reach, GrepRequest("boat 1", max_tokens=50_000))
-    monkeypatch.setattr(reading, "SECONDS", -1.0)
+    monkeypatch.setattr("ragistry.tools.grep.SECONDS", -1.0)
     monkeypatch.setattr("ragistry.tools.source_lines.AT_ONCE", 5)
     request = GrepRequest("boat 1", max_tokens=50_000)
     assert all_lines(reach, request) == whole
@@ -219,7 +222,7 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
     assert 0 < first.chunks_read < first.chunks
     assert f"{first.chunks_read} of {first.chunks} chunks read" in first.notes
     library.ingest_text("\n".join(f"boat {number}!" for number in range(2_000)), "a.txt", "notes")
-    second = grep(reach, reading.replace(request, cursor=first.cursor))
+    second = grep(reach, replace(request, cursor=first.cursor))
     assert "a.txt" in second.notes[0]
     check_message(second.notes[0])
 
@@ -230,16 +233,16 @@ def test_places_outlines_and_sources(shelf: Workspace) -> None:
     assert slide.lines[0].place["page"] == 2
     sheet = read(reach, ReadRequest("cedar.xlsx", place={"sheet": "Rain"}))
     assert "May" in "".join(line.text for line in sheet.lines)
-    entries = reading.outline(reach, OutlineRequest("cedar.pptx")).entries
+    entries = outline(reach, OutlineRequest("cedar.pptx")).entries
     assert [(one.kind, one.title) for one in entries if one.kind == "page"] == [("page", "1"), ("page", "2")]
-    steps = reading.outline(reach, OutlineRequest("steps.md"))
+    steps = outline(reach, OutlineRequest("steps.md"))
     for entry in steps.entries:
         assert read(reach, ReadRequest("steps.md", line=entry.line, lines=1)).lines[0].text.endswith(entry.title)
     assert [entry.title for entry in steps.entries] == ["Steps", "End"]
-    listed = reading.sources(reach, SourcesRequest(name="operations/*", where={"collection": "other"}))
+    listed = sources(reach, SourcesRequest(name="operations/*", where={"collection": "other"}))
     assert listed.total == len(listed.sources) > 2
-    short = reading.sources(reach, SourcesRequest(max_tokens=200))
-    rest = reading.sources(reach, SourcesRequest(max_tokens=50_000, cursor=short.cursor))
+    short = sources(reach, SourcesRequest(max_tokens=200))
+    rest = sources(reach, SourcesRequest(max_tokens=50_000, cursor=short.cursor))
     assert len(short.sources) + len(rest.sources) == short.total == len(shelf.store.sources())
 
 
@@ -312,7 +315,7 @@ def test_a_line_shows_its_match_and_read_goes_on_there(workspace: Workspace, tmp
             assert expected in line.text, (pattern, source)
             assert len(line.text) <= 302
             if line.text.startswith("…"):
-                told = answer(reach, "grep", {"pattern": pattern, "source": source, **options}).text
+                told = TOOLS["grep"].call(reach, {"pattern": pattern, "source": source, **options}).text
                 assert f"(column {line.column})" in told
 
 
@@ -337,9 +340,9 @@ def test_rows_of_a_long_table_come_with_its_column_names(workspace: Workspace, t
             header = {"a.csv": "Part;Price", "b.csv": ""}.get(one.source, "| Part | Price |")
             for line in one.lines:
                 assert line.table_header == ("" if line.text.startswith("A part") else header), line
-    told = answer(reach, "grep", {"pattern": "part39[0-9]", "regex": True, "source": "a.csv"}).text
+    told = TOOLS["grep"].call(reach, {"pattern": "part39[0-9]", "regex": True, "source": "a.csv"}).text
     assert told.startswith("a.csv [notes]: 10\n  columns: Part;Price\n  392: part390;7\n  393: part391;7\n")
-    told = answer(reach, "grep", {"pattern": "part0", "source": "a.csv", "context": 1}).text
+    told = TOOLS["grep"].call(reach, {"pattern": "part0", "source": "a.csv", "context": 1}).text
     assert told.startswith("a.csv [notes]: 1\n  1- Part;Price\n  2: part0;7\n  3- part1;7\n"), "shown once"
 
 
@@ -350,7 +353,7 @@ CATASTROPHIC = [r"(x+x+)+y", r"(.*)*$^", r"[01]*1[01]{100}z", r"(?i)(a|aa)+\b{en
 def test_catastrophic_patterns_end(pattern: str, workspace: Workspace) -> None:
     workspace.library.create_collection("notes")
     workspace.library.ingest_text("x" * 30_000 + "01" * 30_000, "x.txt", "notes")
-    answer(Reach(workspace.library), "grep", {"pattern": pattern, "regex": True})
+    TOOLS["grep"].call(Reach(workspace.library), {"pattern": pattern, "regex": True})
 
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
@@ -393,7 +396,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 def test_bad_arguments_are_answered_in_one_line(
     name: str, arguments: dict[str, Any], value: str, shelf: Workspace
 ) -> None:
-    found = answer(Reach(shelf.library), name, arguments)
+    found = TOOLS[name].call(Reach(shelf.library), arguments)
     assert found.structured is None
     assert "\n" not in found.text
     check_message(found.text, value)
@@ -411,7 +414,7 @@ def test_collections_out_of_reach_leave_no_trace(shelf: Workspace) -> None:
         ("sources", {"name": "*configuration*"}),
         ("check_quotes", {"answer": '"Across major versions the older program meets a schema" (upgrades.md)'}),
     ):
-        found = answer(reach, name, arguments)
+        found = TOOLS[name].call(reach, arguments)
         told = found.text + json.dumps(found.structured, default=str)
         assert "operations" not in told
         assert "lanternctl" not in told
@@ -427,13 +430,13 @@ def test_answers_keep_the_budget_of_the_caller_and_say_what_is_left_out(shelf: W
         "grep": {"pattern": "e"}, "read": {"source": "configuration.md"}, "outline": {"source": "troubleshooting.md"},
         "sources": {}, "check_quotes": {"answer": long},
     }  # fmt: skip
-    assert [*tools] == [*TOOLS]
+    assert [*tools] == [*READING]
     for budget in (200, 1_000, 5_000):
         for name, arguments in tools.items():
-            found = answer(Reach(shelf.library), name, {**arguments, "max_tokens": budget})
+            found = TOOLS[name].call(Reach(shelf.library), {**arguments, "max_tokens": budget})
             assert estimated_tokens(found.text) <= budget + 250, (name, budget)
             if budget == 200:
-                assert re.search(r"cursor|more: |go on|left out", found.text), name
+                assert re.search(r"cursor|more: |continue with|left out", found.text), name
     assert found.structured is not None
     assert found.structured["ok"] is False
     tool = SearchLibraryTool(shelf.library, technique="bm25", n=50)
@@ -449,7 +452,6 @@ def test_answers_keep_the_budget_of_the_caller_and_say_what_is_left_out(shelf: W
 
 
 def test_openai_calls_are_answered(shelf: Workspace) -> None:
-    assert [one["function"]["name"] for one in function_schemas()] == [*TOOLS]
     call = {
         "id": "1",
         "function": {"name": "grep", "arguments": '{"pattern": "LNT-1042", "where": "", "cursor": null}'},

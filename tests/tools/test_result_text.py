@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry import Workspace
-from ragistry.tools.cursor import Position
-from ragistry.tools.result_text import describe, header, results_page
+from ragistry.tools.result_text import Position, describe, header, results_page
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.types import Document

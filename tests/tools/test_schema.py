@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ragistry.config.files import CollectionEntry
 from ragistry.tools.schema import describe_collections, search_schema
 from tests.conftest import full_run
-from tests.messages import refused
 
 NAMES = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", fullmatch=True)
 ENTRIES = st.lists(
@@ -65,16 +64,6 @@ def test_past_the_limits_of_an_enum_the_names_are_in_the_description(count: int,
     assert ("enum" in collection) is enum
     assert len(collection["description"]) <= 8_000
     assert entries(count, length)[0].name in collection["description"]
-
-
-def test_without_an_enum_a_call_is_still_checked() -> None:
-    from ragistry.errors import QueryError
-    from ragistry.tools.arguments import parse_arguments
-
-    names = [entry.name for entry in entries(2_000)]
-    assert parse_arguments({"query": "x", "collection": names[7]}, names).collection == names[7]
-    with refused(QueryError):
-        parse_arguments({"query": "x", "collection": "C0000007"}, names)
 
 
 def test_descriptions_are_shortened_before_names_are_left_out() -> None:

@@ -1,0 +1,106 @@
+"""The tool ``outline``: headings, pages, slides, sheets and chapters of a source with their lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragistry.readers.markdown import outline as outline_of
+from ragistry.tools.reach import Reach
+from ragistry.tools.source_lines import lines_of
+from ragistry.tools.sources import find_source
+from ragistry.tools.tokens import estimated_tokens
+from ragistry.tools.tool import COLLECTION, SOURCE, TOKENS, Tool
+from ragistry.utils.quoting import visible_line
+from ragistry.utils.wording import numbered
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRequest:
+    """List the headings, pages, slides, sheets and chapters of a source with their lines.
+
+    Attributes:
+        source: Name of the source.
+        collection: Its collection, if several have a source of this name.
+        line: List what begins at this line or later.
+        max_tokens: Maximum size of the answer.
+    """
+
+    source: str = field(metadata=SOURCE)
+    collection: str | None = field(default=None, metadata=COLLECTION)
+    line: int = field(default=1, metadata={"description": "Begin at this line.", "ge": 1})
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """A heading, page, sheet, chapter or part. ``level``: that of a heading, otherwise 0."""
+
+    line: int
+    kind: str
+    title: str
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineAnswer:
+    """The outline of a source. ``lines``: number of its lines. ``next_line`` continues it; None at the end."""
+
+    collection: str
+    source: str
+    entries: list[OutlineEntry]
+    lines: int
+    next_line: int | None = None
+
+
+def outline(reach: Reach, request: OutlineRequest) -> OutlineAnswer:
+    """List what a source consists of. Raises `CallError`."""
+    name, info = find_source(reach, request.source, request.collection)
+    entries, total, is_markdown, texts = list[OutlineEntry](), 0, False, list[str]()
+    last: dict[str, Any] = {}
+    for lines in lines_of(reach.library.store, info):
+        for line, place in lines.places():
+            for kind in ("part", "chapter", "sheet", "page"):
+                if place.get(kind) not in (None, last.get(kind)):
+                    entries.append(OutlineEntry(line, kind, visible_line(place[kind], 200)))
+            last = place
+        is_markdown |= any("section" in piece.chunk.metadata for _, piece in lines.pieces)
+        texts += lines.texts
+        total = lines.first + len(lines.texts) - 1
+    if is_markdown:
+        text, reached, line = "\n".join(texts), 0, 1
+        for section in outline_of(text).sections:
+            line, reached = line + text.count("\n", reached, section.start), section.start
+            if section.title:
+                entries.append(OutlineEntry(line, "heading", visible_line(section.title, 200), section.level))
+    entries.sort(key=lambda one: (one.line, one.level))
+    room, found = request.max_tokens, list[OutlineEntry]()
+    for entry in entries:
+        if entry.line >= request.line:
+            room -= estimated_tokens(entry.title) + 12
+            if room < 0 and found:
+                return OutlineAnswer(name, info.source_file, found, total, entry.line)
+            found.append(entry)
+    return OutlineAnswer(name, info.source_file, found, total)
+
+
+def outline_text(found: OutlineAnswer) -> str:
+    """Write an outline."""
+    head = f"{visible_line(found.source)} [{found.collection}], {numbered(found.lines, 'line[|s]')}"
+    lines = [
+        f"  {one.line}: {'  ' * max(0, one.level - 1)}{'' if one.kind == 'heading' else f'{one.kind} '}{one.title}"
+        for one in found.entries
+    ] or ["  no headings or pages"]
+    more = [f"[more: line {found.next_line}]"] if found.next_line is not None else []
+    return "\n".join([head, *lines, *more])
+
+
+OUTLINE = Tool(
+    "outline",
+    "List headings",
+    "List the headings, pages, slides, sheets and chapters of a source with their lines.",
+    OutlineRequest,
+    OutlineAnswer,
+    outline,
+    outline_text,
+)

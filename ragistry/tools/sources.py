@@ -1,0 +1,170 @@
+"""The tool ``sources``: list the sources of the library, and find one by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ragistry.errors import InvalidFilterError
+from ragistry.tools.cursor import mark_of, read_cursor, write_cursor
+from ragistry.tools.failures import CallError
+from ragistry.tools.reach import Reach
+from ragistry.tools.tokens import estimated_tokens
+from ragistry.tools.tool import COLLECTION, CURSOR, TOKENS, Tool
+from ragistry.types import SourceInfo, Where
+from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
+from ragistry.utils.ids import composed
+from ragistry.utils.quoting import visible_line
+from ragistry.utils.where import matches, normalise
+from ragistry.utils.wording import did_you_mean, listed, numbered
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesRequest:
+    """List sources.
+
+    Attributes:
+        name: Only sources of this name, which may have ``*`` and ``?``.
+        collection: List only this collection.
+        where: Condition on the metadata that all chunks of a source share.
+        max_tokens: Maximum size of the answer.
+        cursor: Continues an answer.
+    """
+
+    name: str | None = field(default=None, metadata={"description": "Only this name; * and ? allowed."})
+    collection: str | None = field(default=None, metadata=COLLECTION)
+    where: Where | None = field(default=None, metadata={"description": 'Condition on metadata: {"year": 2026}.'})
+    max_tokens: int = field(default=4_000, metadata=TOKENS)
+    cursor: str | None = field(default=None, metadata=CURSOR)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSource:
+    """A source with its number of chunks and the metadata that people have set."""
+
+    collection: str
+    source: str
+    chunks: int
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesAnswer:
+    """Sources by collection and name; ``total`` counts those of all pages."""
+
+    sources: list[ListedSource]
+    total: int
+    has_more: bool = False
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """The source with which a list continues."""
+
+    collection: str = ""
+    source: str = ""
+
+
+def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
+    """List sources. Raises `CallError`."""
+    found = selected_sources(reach, request)
+    mark = mark_of(replace(request, cursor=None, max_tokens=0))
+    at = read_cursor(request.cursor, _Position, mark)
+    room, page = request.max_tokens, list[ListedSource]()
+    for name, info in found:
+        if (name, info.source_file) < (at.collection, at.source):
+            continue
+        metadata = listed_metadata(info.metadata)
+        room -= estimated_tokens(info.source_file + json.dumps(metadata, default=str)) + 20
+        if room < 0 and page:
+            return SourcesAnswer(page, len(found), True, write_cursor(_Position(name, info.source_file), mark))
+        page.append(ListedSource(name, info.source_file, info.chunks, metadata))
+    return SourcesAnswer(page, len(found))
+
+
+def selected_sources(reach: Reach, request: SourcesRequest) -> list[tuple[str, SourceInfo]]:
+    """Return the sources that a request selects, on all pages, with the names of their collections."""
+    condition = stored_condition(reach, request.where)
+    return [
+        (name, info)
+        for name, info in sources_in(reach, request.collection, request.name)
+        if condition is None
+        or matches(condition, {**info.metadata, "collection": info.collection, "source_file": info.source_file})
+    ]
+
+
+def find_source(reach: Reach, source: str, collection: str | None) -> tuple[str, SourceInfo]:
+    """Return the collection and the source of a name: the whole name, or its end from a folder on.
+
+    Raises:
+        CallError: There is no such source, or several collections have one.
+    """
+    known = sources_in(reach, collection, None)
+    found = [one for one in known if one[1].source_file == source]
+    found = found or named_sources(known, source)
+    if len(found) == 1:
+        return found[0]
+    shown = visible_line(source, 200)
+    if found:
+        names = listed(f"{name}: {visible_line(one.source_file, 200)}" for name, one in found)
+        raise CallError(f"several sources are called {shown!r} ({names}); write the whole name, or the collection")
+    suggestion = did_you_mean(source[:200], [info.source_file for _, info in known])
+    raise CallError(f"no source {shown!r}{suggestion}; list the sources to see their names")
+
+
+def named_sources(known: Sequence[tuple[str, SourceInfo]], name: str) -> list[tuple[str, SourceInfo]]:
+    """Return the sources of a name, in composed or decomposed form; without any, those whose names end with it."""
+    name = composed(name)
+    names = [(composed(one[1].source_file), one) for one in known]
+    return [one for own, one in names if own == name] or [one for own, one in names if own.endswith(f"/{name}")]
+
+
+def sources_in(reach: Reach, collection: str | None, pattern: str | None) -> list[tuple[str, SourceInfo]]:
+    """Return the sources in reach with the current names of their collections, in order."""
+    names = reach.names()
+    reach.check_collection(collection)
+    current = reach.library.scope.current_names().current
+    found = []
+    for info in reach.library.store.sources():
+        name = current.get(info.collection)
+        if name not in names or collection not in (None, name):
+            continue
+        if pattern is None or fnmatchcase(composed(info.source_file), composed(pattern)):
+            found.append((name, info))
+    return sorted(found, key=lambda one: (one[0], one[1].source_file))
+
+
+def stored_condition(reach: Reach, where: Where | None) -> Where | None:
+    """Return a condition with the names and dates of the store. Raises `CallError` if it is invalid."""
+    if not where:
+        return None
+    try:
+        return reach.library.scope.current_names().joined(None, normalise(where))
+    except InvalidFilterError as error:
+        raise CallError(f"where: {error}") from error
+
+
+def sources_text(found: SourcesAnswer) -> str:
+    """Write a list of sources."""
+    lines = [numbered(found.total, "source[|s]")]
+    for one in found.sources:
+        metadata = f" {{{visible_line(shown_metadata(one.metadata), 200)}}}" if one.metadata else ""
+        lines.append(f"  {visible_line(one.source)} [{one.collection}]{metadata}")
+    if found.cursor:
+        lines.append(f'[To continue, call again with the same arguments and cursor "{found.cursor}".]')
+    return "\n".join(lines)
+
+
+SOURCES = Tool(
+    "sources",
+    "List sources",
+    "List the sources of the library by name and metadata.",
+    SourcesRequest,
+    SourcesAnswer,
+    sources,
+    sources_text,
+)
