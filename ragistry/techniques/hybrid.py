@@ -128,14 +128,18 @@ class HybridTechnique:
         return replace(ranking, scores={key: scores[key] for key in islice(best, top_k)})
 
     def _ranked(self, query: str, wanted: int, where: Condition | None) -> Ranking | None:
-        """Return the best keys and those with the score of the last, equal ones in any order; None without rankings."""
+        """Return the best keys and those with the score of the last, equal ones in any order.
+
+        None if a base did not rank, or the store changed between two of them. `Ranking.read` reads for all bases.
+        """
         if not self.can_rank:
             return None
-        rankings = ranked_in_one_snapshot(
-            [base for base, _ in self._asked], query, whole_parts(wanted, self.config.fetch), where
-        )
-        if not rankings:
-            return None
+        depth, rankings = whole_parts(wanted, self.config.fetch), list[Ranking]()
+        for base, _ in self._asked:
+            ranking = base.rank(query, depth, where)  # type: ignore[attr-defined]
+            if ranking is None or (rankings and ranking.snapshot != rankings[0].snapshot):
+                return None
+            rankings.append(ranking)
         with stage("fuse", fusion=self.config.fusion) as this:
             values = self._fused([ranking.scores for ranking in rankings], wanted, this)
             best = sorted(values, key=values.__getitem__, reverse=True)
@@ -167,22 +171,6 @@ class HybridTechnique:
             return fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
 
         return fused_in_parts(rankings, self.config.fetch, wanted, fuse)
-
-
-def ranked_in_one_snapshot(
-    bases: Sequence[Technique], query: str, top_k: int, where: Condition | None
-) -> list[Ranking]:
-    """Rank by bases that can, without reading texts; none if one of them did not, or the store changed between.
-
-    `Ranking.read` of any of them reads the documents of all.
-    """
-    rankings: list[Ranking] = []
-    for base in bases:
-        ranking = base.rank(query, top_k, where)  # type: ignore[attr-defined]
-        if ranking is None or (rankings and ranking.snapshot != rankings[0].snapshot):
-            return []
-        rankings.append(ranking)
-    return rankings
 
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
