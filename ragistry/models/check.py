@@ -7,8 +7,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from ragistry.models.folder import FolderEmbedder, FolderEncoder, FolderReranker, layers_of
-from ragistry.models.folder_files import ModelFolder, free_memory
+from ragistry.models.folder import FolderEmbedder, FolderEncoder, FolderReranker
+from ragistry.models.folder_files import ModelFolder, free_memory, layers_of
 
 PAIRS = (
     ("How often should I water a cactus?", "A cactus needs water every two to four weeks."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -13,8 +13,7 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.errors import EmbeddingGenerationError, ModelError
-from ragistry.models.folder_files import ModelFolder, usable_settings
-from ragistry.models.known import known_model
+from ragistry.models.folder_files import ModelFolder, layers_of, max_tokens, prompts, query_table, usable_settings
 from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded
 from ragistry.models.runtimes import load_session
 from ragistry.models.texts import check_texts
@@ -27,26 +26,7 @@ if TYPE_CHECKING:
 TOKENS = ("token_embeddings", "last_hidden_state")
 """Outputs with a vector for each token, the first one that a graph has."""
 POOLED = "sentence_embedding"
-MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "pooling_mode_lasttoken": "last"}
-PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-DEFAULT_TOKENS = 512
 NAME_IT = "name it as output in models.yaml, or as embed_output in documents.yaml"
-ACTIVATIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "Identity": lambda x: x,
-    "Tanh": np.tanh,
-    "ReLU": lambda x: np.maximum(x, 0),
-}
-
-
-class Dense(NamedTuple):
-    """A layer of sentence-transformers: ``activation(x @ weight.T + bias)``."""
-
-    weight: NDArray[np.float32]
-    bias: NDArray[np.float32]
-    activation: str
-
-    def __call__(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        return ACTIVATIONS[self.activation](x @ self.weight.T + self.bias)
 
 
 class Row(NamedTuple):
@@ -145,16 +125,6 @@ def _session(name: str, model: bytes, external: Mapping[str, bytes]) -> Any:
     except Exception as error:  # onnxruntime has no class for its errors
         message = str(error).strip().split("\n")[0][:200]
         raise ModelError(f"the model in {name!r} does not load: {message}; export it again") from error
-
-
-def max_tokens(folder: ModelFolder) -> int:
-    """Return the limit of a model: ``max_seq_length``, else that of the tokenizer, else the number of positions."""
-    limits = [
-        folder.json("sentence_bert_config.json").get("max_seq_length"),
-        folder.json("tokenizer_config.json").get("model_max_length"),
-        folder.json("config.json").get("max_position_embeddings"),
-    ]
-    return next((int(limit) for limit in limits if isinstance(limit, int | float) and 2 < limit < 1e6), DEFAULT_TOKENS)
 
 
 class FolderEmbedder(OnnxEmbedder):
@@ -393,72 +363,6 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def prompts(files: ModelFolder) -> dict[Role, str]:
-    """Return the text before queries and documents."""
-    settings = files.json("config_sentence_transformers.json")
-    written = settings.get("prompts") or {role: settings.get(f"{role}_prefix") or "" for role in PROMPTS}  # PyLate
-    if wrong := [text for text in written.values() if not isinstance(text, str)]:
-        raise TypeError(f"the prompt {wrong[0]!r} is not text")
-    if not any(written.values()):
-        known = known_model(files.path.resolve().name)
-        return (
-            {"query": known.query_prefix, "document": known.document_prefix} if known else {"query": "", "document": ""}
-        )
-    default = written.get(settings.get("default_prompt_name") or "", "")
-    return {
-        role: next((written[name] for name in names if name in written), default) for role, names in PROMPTS.items()
-    }
-
-
-def layers_of(files: ModelFolder) -> tuple[str, list[Dense], list[Dense]]:
-    """Return the pooling, the layers after it, and the layers before it, which change each token's vector."""
-    pooling = ""
-    after: list[Dense] = []
-    before: list[Dense] = []
-    modules = files.modules()
-    for kind, place in modules or [("Pooling", "1_Pooling")]:
-        if kind == "Pooling":
-            pooling = _pooling(files, place)
-        elif kind == "Dense":
-            (after if pooling else before).append(_dense(files, place, (after or before)[-1:]))
-        elif kind not in ("Transformer", "Normalize"):
-            raise ModelError(f"the module {kind!r} in {str(files.path)!r} is not known; export a model without it")
-    return pooling or "mean", after, before
-
-
-def _pooling(files: ModelFolder, place: str) -> str:
-    name = f"{place}/config.json"
-    settings = files.json(name)
-    chosen = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
-    modes = [MODES.get(key, key) for key in chosen] or [settings.get("pooling_mode") or "mean"]
-    modes = ["last" if one == "lasttoken" else one for one in modes]
-    if len(modes) != 1 or modes[0] not in MODES.values() or settings.get("include_prompt") is False:
-        raise ModelError(
-            f"{str(files.path / name)!r} asks for a pooling that is not known: {', '.join(map(str, modes))}; known are "
-            "mean, cls and last, with the prompt"
-        )
-    return str(modes[0])
-
-
-def _dense(files: ModelFolder, place: str, before: Sequence[Dense]) -> Dense:
-    settings, tensors = files.json(f"{place}/config.json"), files.tensors(f"{place}/model.safetensors")
-    weight = tensors.get("linear.weight", np.zeros(0, dtype=np.float32))
-    bias = tensors.get("linear.bias", np.zeros(len(weight), dtype=np.float32))
-    shape = (settings.get("out_features", len(weight)), settings.get("in_features", weight.shape[-1]))
-    if weight.shape != shape or bias.shape != shape[:1] or (before and len(before[-1].weight) != shape[1]):
-        raise ModelError(
-            f"the layer in {str(files.path / place)!r} has weights of the shapes {weight.shape}, {bias.shape} instead "
-            f"of {shape}, {shape[:1]}; fetch it again"
-        )
-    activation = str(settings.get("activation_function", "torch.nn.Tanh")).rpartition(".")[2]
-    if activation not in ACTIVATIONS:
-        raise ModelError(
-            f"the layer in {str(files.path / place)!r} has the activation {activation!r}; known are "
-            f"{', '.join(ACTIVATIONS)}"
-        )
-    return Dense(weight, bias, activation)
-
-
 class FolderReranker:
     """A cross-encoder from a folder, loaded on first use. Meets `Reranker`.
 
@@ -517,7 +421,7 @@ class FolderReranker:
                 files = ModelFolder(self.path)
                 with usable_settings(files):
                     settings = files.json("config.json")
-                    check_task(files, "ForSequenceClassification", "a reranker")
+                    files.check_task("ForSequenceClassification", "a reranker")
                     graph = Graph(files, pairs=True)
                     own = settings.get("sentence_transformers") or {}
                     name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
@@ -526,15 +430,6 @@ class FolderReranker:
                 self._logits = graph.output(self._output, ("logits",), 2)
                 self._graph = graph
             return self._graph
-
-
-def check_task(files: ModelFolder, ending: str, kind: str) -> None:
-    """Raise `ModelError` if config.json says that the model was made for something else."""
-    names = files.json("config.json").get("architectures") or []
-    if names and not any(str(name).endswith(ending) for name in names):
-        raise ModelError(
-            f"{str(files.path)!r} has a {names[0]}, not {kind}, which is a model …{ending}; name another folder"
-        )
 
 
 class FolderEncoder:
@@ -594,8 +489,8 @@ class FolderEncoder:
             if self._graph is None:
                 files = ModelFolder(self.path)
                 with usable_settings(files):
-                    check_task(files, "ForMaskedLM", "a sparse encoder")
-                    self._table = _query_table(files)
+                    files.check_task("ForMaskedLM", "a sparse encoder")
+                    self._table = query_table(files)
                     graph = Graph(files)
                 files.forget()
                 self._logits = graph.output(self._output, ("logits",), 3)
@@ -603,14 +498,3 @@ class FolderEncoder:
                 self._terms = sorted(vocabulary, key=vocabulary.__getitem__)
                 self._graph = graph
             return self._graph
-
-
-def _query_table(files: ModelFolder) -> dict[str, float]:
-    """Return the weights of the terms of queries; empty if the model computes them."""
-    table = {term: float(weight) for term, weight in files.json("idf.json").items()}
-    place = "query_0_SparseStaticEmbedding/model.safetensors"
-    if not table and (files.path / place).exists():
-        [weights] = files.tensors(place).values()
-        tokenizer = files.tokenizer()
-        table = {str(tokenizer.id_to_token(number)): float(weight) for number, weight in enumerate(weights.ravel())}
-    return table

@@ -122,7 +122,7 @@ def test_a_query_that_is_cut_is_degraded_in_the_trace():
 def test_missing_weights_name_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     with refused(ModelNotFoundError):
         MultilingualEmbedder(weights_path=tmp_path / "missing.bin").embed(["text"])
-    monkeypatch.setattr("ragistry.models.multilingual_weights.find_spec", lambda name: None)
+    monkeypatch.setattr("ragistry.models.multilingual.find_spec", lambda name: None)
     with refused(ModelNotFoundError):
         MultilingualEmbedder().embed(["text"])
 
