@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lxml import etree
 
@@ -96,10 +96,14 @@ def chart_titles(root: etree._Element) -> tuple[str, list[str], list[str]]:
 
 def chart_lines(root: etree._Element) -> str:
     """Return the titles and names of series of a chart as a paragraph."""
-    title, axes, names = chart_titles(root)
+    return chart_line(*chart_titles(root), _labels(root))
+
+
+def chart_line(title: str, axes: Sequence[str], series: Sequence[str], labels: Sequence[str] = ()) -> str:
+    """Return the titles of a chart and of its axes and the names of its series as a paragraph; empty without any."""
     parts = [f"Chart: {title}" if title else "Chart"]
-    parts += [f"Axes: {', '.join(axes)}"] * bool(axes) + [f"Series: {', '.join(names)}"] * bool(names)
-    parts += _labels(root)
+    parts += [f"Axes: {', '.join(axes)}"] * bool(axes) + [f"Series: {', '.join(series)}"] * bool(series)
+    parts += labels
     return plain_markdown(". ".join(part.rstrip(".") for part in parts)) if len(parts) > 1 or title else ""
 
 

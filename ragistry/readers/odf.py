@@ -100,8 +100,7 @@ class OpenText(OfficeText):
         self._hidden = False  # whether the style of the text around hides it
         self._forms = {
             key: control
-            for control in content.iter()
-            if isinstance(control.tag, str) and control.tag.startswith(FORM)
+            for control in content.iter(FORM + "*")
             for key in (control.get(FORM + "id"), control.get(XML_ID))
             if key
         }

@@ -230,8 +230,10 @@ def clean(text: str) -> str:
 
 def whole_number(text: str | None, default: int, most: int = 10**9) -> int:
     """Return a text as a whole number of at most this size, or the default."""
+    if not text:
+        return default
     try:
-        return min(int(text or ""), most)
+        return min(int(text), most)
     except ValueError:
         return default
 

@@ -204,11 +204,15 @@ class OfficeText:
                     yield self.flat(item.frame)
                 continue
             yield without_breaks(f"{item.label} {item.text}" if item.label and item.text else item.text)
-            for follower in item.after:
-                if isinstance(follower, Block):
-                    self._later.append(follower)
-                else:
-                    yield self.flat(follower)
+            yield from self.following(item.after)
+
+    def following(self, after: list[Any]) -> Iterator[str]:
+        """Yield the texts that follow a paragraph, each in one line; blocks follow the block around it."""
+        for item in after:
+            if isinstance(item, Block):
+                self._later.append(item)
+            else:
+                yield self.flat(item)
 
     # Within a paragraph
 

@@ -107,6 +107,14 @@ def formula_address(code: str) -> str:
     return markdown_cell("".join(piece or "…" for piece in pieces)) if any(pieces) else ""
 
 
+def formula_warning(count: int, first: str) -> str:
+    """Say how many formulas have no stored value, and where the first is."""
+    return (
+        f"formulas without a stored value: {count:,}, the first in {first}; they are in the text as formulas; open the "
+        "file in its program and save it to store the values"
+    )
+
+
 def comment_block(sheet: str, cell: str, author: str, text: str, *, word: str = "Comment") -> Block:
     """Return a comment on a cell as a block."""
     by = f" by {' '.join(author.split())}" if author.strip() else ""
@@ -406,10 +414,7 @@ class _Workbook:
     def _warnings(self) -> Iterator[str]:
         counts = self.counts
         if counts.formulas:
-            yield (
-                f"formulas without a stored value: {counts.formulas:,}, the first in {counts.first_formula}; they are "
-                "in the text as formulas; open the file in its program and save it to store the values"
-            )
+            yield formula_warning(counts.formulas, counts.first_formula)
         if counts.bad_strings:
             yield (
                 f"cells that refer to a text that is not in the file: {counts.bad_strings:,}, the first "
