@@ -1,24 +1,29 @@
-"""The two libraries that read PDFs, behind one shape. Runs in the worker process only."""
+"""The two libraries that read PDFs, behind one shape, and drawings of pages. Runs in the worker process only."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from ctypes import byref, c_int
 from io import BytesIO
 from itertools import pairwise
-from math import pi
+from math import pi, sqrt
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import UnreadableFileError
-from ragistry.readers.pdf_accents import with_composed_accents
-from ragistry.readers.pdf_columns import with_columns_in_order
 from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
-from ragistry.readers.pdf_glyphs import BROKEN, MISSING, TEX_LIGATURES
-from ragistry.readers.pdf_spacing import BoxOf, with_letters_joined
-from ragistry.readers.pdf_titles import title_on_page
+from ragistry.readers.pdf_layout import title_on_page, with_columns_in_order
+from ragistry.readers.pdf_letters import (
+    BROKEN,
+    MISSING,
+    TEX_LIGATURES,
+    BoxOf,
+    with_composed_accents,
+    with_letters_joined,
+)
+from ragistry.utils.wording import numbered
 
 
 class Spot(NamedTuple):
@@ -324,67 +329,67 @@ def _text_of_pypdf(page: Any) -> str:
 ENGINES: Mapping[str, Callable[[bytes], Pdf]] = {"pypdfium2": open_with_pypdfium2, "pypdf": open_with_pypdf}
 
 
-_LETTERS = r"(?<![^\W\d_])[^\W\d_]++"  # a whole run, entered at its start only: linear on text without blanks
-_END = rf"(?:{BROKEN}|[-\u2010\u00ad]\n)"
-_BREAK = re.compile(rf"({_LETTERS}){_END}(?=({_LETTERS}))")
-_BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
-_WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
-_SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
-_SHORTEST = 3  # letters of a significant part; TeX breaks off two or three
-_LONGEST = 60  # letters of a word whose forms are looked for, one comparison for each letter
+# --- Drawings of a page: in gray for OCR, and with marked words for people ---
+
+OCR_SCALE = 300 / 72
+"""Scale of an image that is read by OCR: 300 dots per inch."""
+LONGEST_SIDE = 6_000
+"""Maximum number of pixels of a side of such an image."""
+WIDTH = 1_300
+"""Pixels: sharp in a reader half as wide on a dense screen."""
+PIXELS = 4_000_000
+MARKER = (255, 226, 122)
 
 
-def rejoin(text: str) -> str:
-    """Return the text with all words hyphenated at line ends rejoined, in linear time.
-
-    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
-    of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
-    "art"), after a letter or an abbreviation ("X-" "ray"), before anything not in lower case ("Jean-" "Paul"), between
-    two words of the document, and next to a part that it hyphenates elsewhere ("non-", "-based").
-    """
-    if _BREAK.search(text):
-        seen = _words(_BROKEN_WORD.sub(" ", text))
-        ordered = sorted(seen)
-        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen, ordered), text)
-    return text.replace(BROKEN, "-")
+def draw_gray(data: bytes, index: int, path: str) -> None:
+    """Write a page as a gray image (PGM), as large as OCR wants it."""
+    page = _page(data, index)
+    scale = min(OCR_SCALE, LONGEST_SIDE / max(page.get_size()))
+    bitmap = page.render(scale=scale, grayscale=True)
+    width, height, stride, pixels = bitmap.width, bitmap.height, bitmap.stride, memoryview(bitmap.buffer).cast("B")
+    with Path(path).open("wb") as image:
+        image.write(b"P5 %d %d 255\n" % (width, height))
+        for row in range(height):
+            image.write(pixels[row * stride : row * stride + width])
 
 
-def _words(text: str) -> Counter[str]:
-    """Return the frequency of each word, and of each part of compounds (as "non-" and "-based")."""
-    words = Counter(_WORD.findall(text.lower()))
-    parts = [word.split("-") for word in words if "-" in word]
-    words.update(f"{part}-" for compound in parts for part in compound[:-1])
-    words.update(f"-{part}" for compound in parts for part in compound[1:])
-    return words
+def draw_marked(data: bytes, index: int, path: str, marks: Sequence[str]) -> None:
+    """Write a page as a PNG, with these words marked."""
+    from PIL import Image, ImageChops, ImageDraw
+
+    page = _page(data, index)
+    width, height = page.get_size()
+    image = page.render(scale=min(WIDTH / width, sqrt(PIXELS / (width * height)))).to_pil().convert("RGB")
+    layer = Image.new("RGB", image.size, "white")
+    for box in _word_boxes(page, image.size, marks):
+        ImageDraw.Draw(layer).rectangle(box, fill=MARKER)
+    ImageChops.multiply(image, layer).save(path, "PNG")  # like a marker: black text stays black
 
 
-def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
-    """Return the text between the two parts of a broken word."""
-    left, right, text = broken[1].lower(), broken[2].lower(), broken.string
-    joined, compound = seen[left + right], seen[f"{left}-{right}"]
-    if joined or compound:
-        return "-" if compound > joined else ""
-    if right in _SUSPENDED and text[broken.end(2) : broken.end(2) + 1].isspace():
-        return "- "
-    in_compound = text[broken.start() - 1 : broken.start()] == "-"
-    abbreviation = len(left) == 1 or broken[1].isupper()
-    starts_anew = not broken[2][0].islower()
-    if not starts_anew and _has_relative(left + right, len(left) + _SHORTEST, seen, ordered):
-        return ""
-    return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+def _page(data: bytes, index: int) -> Any:
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument(data)
+    if not 0 <= index < len(document):
+        raise UnreadableFileError(f"has {numbered(len(document), 'page[|s]')}, and no page {index + 1}")
+    return document[index]
 
 
-def _has_relative(word: str, shortest: int, seen: Counter[str], ordered: Sequence[str]) -> bool:
-    """Return whether the document has another form of a word, such as "highlight" for "highlighted"."""
-    if not shortest <= len(word) <= _LONGEST:
-        return False
-    if any(seen[word[:end]] for end in range(shortest, len(word))):
-        return True
-    place = bisect_left(ordered, word)
-    return place < len(ordered) and ordered[place].startswith(word)
+def _word_boxes(page: Any, size: tuple[int, int], marks: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Return the places of the words, in pixels ``(left, top, right, bottom)``."""
+    from pypdfium2 import raw
 
+    def pixel(x: float, y: float) -> tuple[int, int]:
+        across, down = c_int(), c_int()
+        raw.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, byref(across), byref(down))
+        return across.value, down.value
 
-def _are_words(left: str, right: str, seen: Counter[str]) -> bool:
-    from_left, from_right = len(left) >= _SHORTEST, len(right) >= _SHORTEST
-    both = from_left and from_right and seen[left] and seen[right]
-    return bool(both or (from_left and seen[f"{left}-"]) or (from_right and seen[f"-{right}"]))
+    found, text = [], page.get_textpage()
+    for word in filter(None, marks):
+        search = text.search(word, match_whole_word=True)
+        while (match := search.get_next()) is not None:
+            for index in range(text.count_rects(*match)):
+                left, bottom, right, top = text.get_rect(index)
+                corners = (*pixel(left, top), *pixel(right, bottom))
+                found.append((min(corners[::2]), min(corners[1::2]), max(corners[::2]), max(corners[1::2])))
+    return found

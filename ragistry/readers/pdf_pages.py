@@ -1,16 +1,17 @@
-"""Clean the text of PDF pages, and take running heads and feet out of its flow."""
+"""Clean the text of PDF pages, take running heads and feet out of its flow, and rejoin hyphenated words."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ragistry.readers.page_numbers import ALONE, AT_EDGE, NAMED
 from ragistry.readers.pdf_engines import Spot
-from ragistry.readers.pdf_glyphs import BROKEN
+from ragistry.readers.pdf_letters import BROKEN
 
 _JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
 _LIGATURES = re.compile("[\ufb00-\ufb06]")
@@ -199,3 +200,71 @@ def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:
 def _separator(separator: str, is_before_gap: bool) -> str:
     """Return the separator after a line; a word that is hyphenated there does not continue after a removed line."""
     return "-\n\n" if is_before_gap and separator == BROKEN else separator
+
+
+# --- Words hyphenated at line ends ---
+
+_LETTERS = r"(?<![^\W\d_])[^\W\d_]++"  # a whole run, entered at its start only: linear on text without blanks
+_END = rf"(?:{BROKEN}|[-\u2010\u00ad]\n)"
+_BREAK = re.compile(rf"({_LETTERS}){_END}(?=({_LETTERS}))")
+_BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
+_WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
+_SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
+_SHORTEST_PART = 3  # letters of a significant part; TeX breaks off two or three
+_LONGEST_RELATED = 60  # letters of a word whose forms are looked for, one comparison for each letter
+
+
+def rejoin(text: str) -> str:
+    """Return the text with all words hyphenated at line ends rejoined, in linear time.
+
+    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
+    of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
+    "art"), after a letter or an abbreviation ("X-" "ray"), before anything not in lower case ("Jean-" "Paul"), between
+    two words of the document, and next to a part that it hyphenates elsewhere ("non-", "-based").
+    """
+    if _BREAK.search(text):
+        seen = _words(_BROKEN_WORD.sub(" ", text))
+        ordered = sorted(seen)
+        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen, ordered), text)
+    return text.replace(BROKEN, "-")
+
+
+def _words(text: str) -> Counter[str]:
+    """Return the frequency of each word, and of each part of compounds (as "non-" and "-based")."""
+    words = Counter(_WORD.findall(text.lower()))
+    parts = [word.split("-") for word in words if "-" in word]
+    words.update(f"{part}-" for compound in parts for part in compound[:-1])
+    words.update(f"-{part}" for compound in parts for part in compound[1:])
+    return words
+
+
+def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
+    """Return the text between the two parts of a broken word."""
+    left, right, text = broken[1].lower(), broken[2].lower(), broken.string
+    joined, compound = seen[left + right], seen[f"{left}-{right}"]
+    if joined or compound:
+        return "-" if compound > joined else ""
+    if right in _SUSPENDED and text[broken.end(2) : broken.end(2) + 1].isspace():
+        return "- "
+    in_compound = text[broken.start() - 1 : broken.start()] == "-"
+    abbreviation = len(left) == 1 or broken[1].isupper()
+    starts_anew = not broken[2][0].islower()
+    if not starts_anew and _has_relative(left + right, len(left) + _SHORTEST_PART, seen, ordered):
+        return ""
+    return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+
+
+def _has_relative(word: str, shortest: int, seen: Counter[str], ordered: Sequence[str]) -> bool:
+    """Return whether the document has another form of a word, such as "highlight" for "highlighted"."""
+    if not shortest <= len(word) <= _LONGEST_RELATED:
+        return False
+    if any(seen[word[:end]] for end in range(shortest, len(word))):
+        return True
+    place = bisect_left(ordered, word)
+    return place < len(ordered) and ordered[place].startswith(word)
+
+
+def _are_words(left: str, right: str, seen: Counter[str]) -> bool:
+    from_left, from_right = len(left) >= _SHORTEST_PART, len(right) >= _SHORTEST_PART
+    both = from_left and from_right and seen[left] and seen[right]
+    return bool(both or (from_left and seen[f"{left}-"]) or (from_right and seen[f"-{right}"]))

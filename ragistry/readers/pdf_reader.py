@@ -12,11 +12,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ragistry.readers.blocks import UnreadableFileError, longest_text
-from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, inspect_pages, rejoin
+from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, inspect_pages
 from ragistry.readers.pdf_forms import Field, lines_of, read_fields
-from ragistry.readers.pdf_glyphs import MISSING, restore
-from ragistry.readers.pdf_pages import clean, without_running_heads
-from ragistry.readers.pdf_signs import faults, is_better
+from ragistry.readers.pdf_letters import MISSING, faults, is_better, restore
+from ragistry.readers.pdf_pages import clean, rejoin, without_running_heads
 from ragistry.utils.wording import numbered
 
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium

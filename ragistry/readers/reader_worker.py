@@ -80,7 +80,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(data: bytes, request: dict[str, Any]) -> None:
-    from ragistry.readers.pdf_images import draw_gray, draw_marked
+    from ragistry.readers.pdf_engines import draw_gray, draw_marked
 
     if "marks" in request:
         draw_marked(data, request["page"] - 1, request["image"], request["marks"])

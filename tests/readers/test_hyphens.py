@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.readers.pdf_engines import rejoin
-from ragistry.readers.pdf_glyphs import BROKEN
+from ragistry.readers.pdf_letters import BROKEN
+from ragistry.readers.pdf_pages import rejoin
 
 
 @pytest.mark.parametrize("end", ["-\n", "\u2010\n", "\u00ad\n", BROKEN])

@@ -15,7 +15,7 @@ from ragistry.readers.extract import extract
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.pdf_engines import Spot
 from ragistry.readers.pdf_forms import read_fields
-from ragistry.readers.pdf_glyphs import MISSING, restore
+from ragistry.readers.pdf_letters import MISSING, restore
 from ragistry.readers.pdf_pages import without_running_heads
 from tests.messages import refused
 from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, content, page, raw_pdf, stream

@@ -1,14 +1,17 @@
-"""Put columns of a PDF page in order whose lines are drawn across the page. Runs in the worker process only."""
+"""Use the places of the letters of a PDF page: columns in order, the title. Runs in the worker process only."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
-from typing import NamedTuple
+from math import pi
+from typing import Any, NamedTuple
 
-from ragistry.readers.pdf_glyphs import BROKEN
-from ragistry.readers.pdf_spacing import BoxOf
+from ragistry.readers.pdf_letters import BROKEN, BoxOf
+
+# --- Columns whose lines are drawn across the page ---
 
 MOST_CHARACTERS = 50_000
 """Characters of a page with columns; a page with more is left as it is."""
@@ -202,3 +205,91 @@ def _in_order(text: str, pieces: Sequence[_Piece], gutters: Sequence[float]) -> 
             is_broken = text[one.end : one.end + 1] == BROKEN
             is_same = other is not None and column(one) == column(other) and one.is_before(other)
             yield one.start, one.end, BROKEN if is_broken else " " if is_same else "\r\n"
+
+
+# --- The title: the largest lines of the first page, if they look like one ---
+
+MOST_LINES = 400
+"""Lines of the page that are looked at."""
+MOST_LINES_OF_TITLE = 4
+LONGEST = 200
+"""Maximum number of characters of a title."""
+SMALLEST = 11.0
+"""Height of the line of the smallest title, in points."""
+LARGER = 1.15
+"""A title is larger than most of the text by this factor."""
+LOWEST = 0.6
+"""A title is above this share of the height of the page."""
+SAME = 0.03
+"""Sizes that differ by less than this share are equal."""
+
+_TITLE_WORD = re.compile(r"[^\W\d_]{3,}|[\u0e00-\u0eff\u1000-\u109f\u3040-\u9fff\uac00-\ud7a3]")
+_SENTENCE_END = re.compile(r"(?<!\.)[.,;:]$")
+
+
+class _Line(NamedTuple):
+    text: str
+    size: float
+    height: float
+
+
+def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -> str:
+    """Return the largest lines of a page as one line, or nothing if they are not a title.
+
+    They are a title if they are one after the other, in the upper part of the page, larger than most of the text, have
+    a word, and are neither a sentence nor longer than `LONGEST`.
+
+    Args:
+        text: Text of the page.
+        page: The page of pypdfium2.
+        textpage: Its text page.
+        numbers: Number of the character in ``textpage`` for each one of ``text``; None if they are the same.
+    """
+    lines = _title_lines(text, page, textpage, numbers)
+    if not lines:
+        return ""
+    sizes: Counter[float] = Counter()
+    for line in lines:
+        sizes[line.size] += len(line.text)
+    usual, largest = sizes.most_common(1)[0][0], max(sizes)
+    runs = [list(run) for is_largest, run in groupby(lines, lambda one: one.size >= largest * (1 - SAME)) if is_largest]
+    title = " ".join("".join(one.text if one.text.endswith("-") else f"{one.text} " for one in runs[0]).split())
+    is_title = (
+        largest >= max(SMALLEST, LARGER * usual)
+        and len(runs) <= 2
+        and len(runs[0]) <= MOST_LINES_OF_TITLE
+        and runs[0][0].height < LOWEST
+        and len(title) <= LONGEST
+        and not _SENTENCE_END.search(title)
+    )
+    return title if is_title else ""
+
+
+def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -> list[_Line]:
+    """Return the upright lines with words, each with its size and its distance from the top of the page."""
+    from pypdfium2 import raw
+
+    rectangle, box = raw.FS_RECTF(), raw.FS_RECTF()
+    raw.FPDF_GetPageBoundingBox(page, box)
+    turned, across = page.get_rotation() // 90, page.get_rotation() % 180 != 0
+    found = []
+    ends = list(_LINE_END.finditer(text))[:MOST_LINES]
+    for at, end in zip([0, *(one.end() for one in ends)], [*(one.start() for one in ends), len(text)], strict=True):
+        words = text[at:end].strip()
+        if not _TITLE_WORD.search(words):
+            continue
+        middle = text.index(words, at) + len(words) // 2
+        while text[middle].isspace():
+            middle += 1
+        number = middle if numbers is None else numbers[middle]
+        turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + turned
+        if turns % 4 or not raw.FPDFText_GetLooseCharBox(textpage, number, rectangle):
+            continue
+        size = abs(rectangle.right - rectangle.left) if across else abs(rectangle.top - rectangle.bottom)
+        whole = (box.right - box.left) if across else (box.top - box.bottom)
+        tops = {0: box.top - rectangle.top, 1: rectangle.left - box.left, 2: rectangle.bottom - box.bottom}
+        down = tops.get(turned, box.right - rectangle.right)
+        if size > 0 and whole > 0:
+            is_broken = text[end : end + 1] == BROKEN
+            found.append(_Line(f"{words}-" if is_broken else words, round(size, 1), down / whole))
+    return found
