@@ -3,8 +3,8 @@
 By default with SmolLM2 of 135 million parameters on the processor and few calls; `routing_llm` says how to install it.
 So small a model shows that everything works from models.yaml to the figures. That it loses says nothing about a
 technique. With ``--model URL`` (or ``make bench MODEL=URL``), an OpenAI-compatible address such as
-http://localhost:8000/v1, the techniques have their default parameters. Every answer is recorded: an interrupted run
-continues, and ``--replay`` makes the same table without a model. The table is written into docs/techniques.md.
+http://localhost:8000/v1, the techniques have their default parameters. Every answer is kept: an interrupted run
+continues, and one that is repeated makes the same table without a model. The table is written into docs/techniques.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"of each set, at most [{QUESTIONS}]")
     parser.add_argument("--model", metavar="URL", default=os.environ.get("MODEL"), help="an OpenAI-compatible address")
     parser.add_argument("--name", default=os.environ.get("MODEL_NAME"), help="name of the model there [its first one]")
-    parser.add_argument("--replay", action="store_true", help="ask no model, and use the recorded answers")
     options = parser.parse_args()
     name = (options.name or first_model(options.model)) if options.model else MODEL
     entry = {"use": "openai", "model": name, "url": options.model} if options.model else SMALL
@@ -78,9 +77,7 @@ def main() -> None:
         if not (DATA / one).is_dir():
             print(f"skipped: {one} is not in {DATA}", file=sys.stderr)
             continue
-        results[one] = measured(
-            questions(one, 2 if options.quick else options.questions), entry, name, replay=options.replay
-        )
+        results[one] = measured(questions(one, 2 if options.quick else options.questions), entry, name)
         print(f"{one}: done", file=sys.stderr, flush=True)
     if not results:
         sys.exit(f"there is no test set in {DATA}")
@@ -112,7 +109,7 @@ def questions(name: str, count: int) -> Dataset:
                    qrels={query: found.qrels[query] for query in chosen}, groups={}, problems=[])  # fmt: skip
 
 
-def measured(dataset: Dataset, entry: Mapping[str, Any], model: str, *, replay: bool) -> Comparison:
+def measured(dataset: Dataset, entry: Mapping[str, Any], model: str) -> Comparison:
     """The base and every technique over it; each answer of a model is kept."""
     file = CACHE / "generators" / f"{file_name(model)}-{dataset.name}.db"
     few = FEW if entry is SMALL else {name: {} for name in FEW}
@@ -122,9 +119,8 @@ def measured(dataset: Dataset, entry: Mapping[str, Any], model: str, *, replay: 
         models = {"generators": {"model": dict(entry)}}
         (Path(root) / "config" / "models.yaml").write_text(json.dumps(models), encoding="utf-8")  # which is YAML, too
         with open_workspace(root) as opened:
-            kept = {"replay": file} if replay else {"record": file}
             return compare({BASE: None, "naive": None, **over}, dataset, [MAIN, FIRST], BASE, workspace=opened,
-                           timing_repeats=0, progress=shown, **kept)  # type: ignore[arg-type] # fmt: skip
+                           timing_repeats=0, progress=shown, answers=file)  # fmt: skip
 
 
 def table(results: Mapping[str, Comparison]) -> str:

@@ -32,8 +32,7 @@
     │   ├── InvalidLimitError
     │   └── InvalidFilterError
     ├── EvaluationError (ValueError)
-    │   ├── DatasetError
-    │   └── MissingRecordError
+    │   └── DatasetError
     ├── TechniqueError
     ├── PipelineError
     ├── EngineError
@@ -205,10 +204,6 @@ class EvaluationError(RagistryError, ValueError):
 
 class DatasetError(EvaluationError):
     """A test set is wrong; the message lists every problem."""
-
-
-class MissingRecordError(EvaluationError):
-    """A replay needs a call that was not recorded."""
 
 
 class TechniqueError(RagistryError):

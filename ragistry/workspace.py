@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.folder import DERIVED, REPOSITORIES, folder_of, missing
+from ragistry.config.folder import ANSWERS, DERIVED, REPOSITORIES, folder_of, missing
 from ragistry.config.models import read_models
 from ragistry.config.problems import Problems
 from ragistry.config.resolve import Resolved, resolve, store_entry
@@ -351,9 +351,14 @@ class Workspace(WorkspaceMethods):
         return DocumentService(
             collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
             after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
-            generator=self._default_generator,
+            after_erase=partial(self._remove_answers, folder / ANSWERS), generator=self._default_generator,
             questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
         )  # fmt: skip
+
+    def _remove_answers(self, file: Path) -> None:
+        """Remove the answers of comparisons, because any of them may have read what was erased."""
+        for path in (file, file.with_name(f"{file.name}-journal")):
+            path.unlink(missing_ok=True)
 
     def _token_models(self) -> list[TokenEmbedder]:
         """Return the models of the rerankers `maxsim`; without one, its default."""

@@ -30,7 +30,7 @@ READ = {
     "two reports": ("reports", "workspace"),
 }
 """Parameters that are read, by what is done instead of a comparison."""
-INDEXES = ("chunk_size", "cache", "record", "replay")
+INDEXES = ("chunk_size", "cache")
 """Parameters of indexes and models, which the rankings of other programs do not use."""
 
 
@@ -129,13 +129,16 @@ def compare(
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write Markdown here; - prints it.")] = None,
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", help="Folder that keeps answers, to resume, and TREC runs.", parser=given_path),
+        typer.Option("--runs", help="Folder for TREC runs.", parser=given_path),
     ] = None,
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder that keeps vectors and indexes.", parser=given_path)
+    cache: Annotated[Path | None, typer.Option("--cache", help="Folder that keeps indexes.", parser=given_path)] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option("--answers", help="The file that keeps answers of models (default: one in the workspace)."),
     ] = None,
-    record: Annotated[Path | None, typer.Option("--record", help="Keep every answer of a model in this file.")] = None,
-    replay: Annotated[Path | None, typer.Option("--replay", help="Use the answers in this file; ask no model.")] = None,
+    no_answers: Annotated[
+        bool, typer.Option("--no-answers", help="Ask every model anew, without answers of earlier comparisons.")
+    ] = False,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
@@ -161,9 +164,12 @@ def compare(
         return
     refuse_without(context, "gate", "min_effect")
     refuse_together(context, "queries", "split")
-    refuse_together(context, "cache", "record", "replay")
+    refuse_together(context, "cache", "answers", "no_answers")
+    refuse_together(context, "answers", "no_answers")
     if run and not technique:
         refuse_together(context, "run", *INDEXES)
+        if not any("=http" in one for one in run):
+            refuse_together(context, "run", "answers", "no_answers")
     if (dataset is None) == (queries is None):
         raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
     outputs = {"json": json_file, "html": html, "markdown": markdown}
@@ -173,7 +179,7 @@ def compare(
     if details and printed:
         raise FlagsError(f"--details cannot be combined with --{printed[0]} -, which has everything")
     files = {kind: path for kind, path in outputs.items() if path is not None and path != STDOUT}
-    check_outputs(files={**files, "record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
+    check_outputs(files={**files, "answers": answers}, folders={"runs": runs, "cache": cache}, seed=seed)
     varied = parse_grid(grid or [])
     with open_workspace(workspace) as opened, progress_bar() as progress:
         tested = _test_set(opened, dataset, queries, split)
@@ -196,8 +202,7 @@ def compare(
             show_questions=show_questions,
             runs=runs,
             cache=cache,
-            record=record,
-            replay=replay,
+            answers=answers or not no_answers,
             progress=progress,
         )
     kept = _keep(opened, comparison)

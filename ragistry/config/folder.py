@@ -17,6 +17,8 @@ CHROMA, DERIVED, EVALUATION, JOBS, REPOSITORIES, UPLOADS = (
     "chroma", "derived", "evaluation", "jobs", "repositories", "uploads",
 )  # fmt: skip
 """Folders of a data folder, in addition to those of the indexes of its store."""
+ANSWERS = f"{EVALUATION}/answers.db"
+"""File of a data folder with the answers of models in comparisons; removed when a source is erased."""
 RESTORING = ".restoring"
 """Folder of a workspace that exists while a backup is restored into it."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ragistry.evaluation.report.text import markdown as markdown
     from ragistry.evaluation.result import Comparison as Comparison
     from ragistry.evaluation.systems.foreign import as_technique as as_technique
-    from ragistry.evaluation.systems.recorded_answers import recording as recording
-    from ragistry.evaluation.systems.recorded_answers import replaying as replaying
 
 _HOMES = {
     "Comparison": "result",
@@ -43,8 +41,6 @@ _HOMES = {
     "read_library": "data.library",
     "read_qrels": "data.trec",
     "read_run": "data.trec",
-    "recording": "systems.recorded_answers",
-    "replaying": "systems.recorded_answers",
     "write_beir": "data.files",
     "write_qrels": "data.trec",
     "write_run": "data.trec",

@@ -4,8 +4,7 @@ A ranking for the measures is much deeper than a search, and its cost means noth
 twice: as a search for the technique's own number of results, whose time, calls and tokens count, and for the ranking.
 
 Techniques take turns, so that other load on the machine affects all of them equally. Over an index they return opaque
-source names (`systems.index`), which are translated back here. A file keeps the rankings of each technique, so that an
-interrupted comparison can continue.
+source names (`systems.index`), which are translated back here.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from random import Random
 from statistics import median
 from time import perf_counter, process_time
@@ -25,17 +23,14 @@ from typing import Any
 
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.data.dataset import Dataset, Run
-from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import TechniqueFailure
 from ragistry.evaluation.systems.foreign import rankings_of
-from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, RecordedEmbedder, charged
+from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, AnswerStore, charged
 from ragistry.evaluation.systems.systems import System
 from ragistry.trace import collect
 from ragistry.types import TOP_K_LIMIT, Document, Progress, Ranking, Stage, StageScore, is_outside
-from ragistry.utils.wording import agreeing, listed, numbered
+from ragistry.utils.wording import numbered
 
-BATCH = 20
-"""Number of queries after which rankings are saved; a killed process loses at most these."""
 CUTOFF = 10
 """Number of results whose scores are kept."""
 WARM_UP = 5
@@ -44,10 +39,6 @@ TIMED, TIMING_REPEATS, TIMING_MS = 50, 3, 20_000
 """Timed queries: how many, how often each is repeated, and the time limit in milliseconds for each technique."""
 ITSELF = "itself"
 """Name for the time of a technique outside its stages."""
-ASKED_AGAIN = ("technique", "embedder", "versions", "depth", "cutoffs")
-"""Parts of the key of rankings after whose change a technique is asked again; another test set is refused."""
-PAIRS = ("documents", "passages")
-"""Fields of a ranking whose rows are tuples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,7 @@ class QueryRanking:
         route: Details of the stages that chose where to search.
         degraded: Reasons why the result is worse than usual.
         passages: (document, start, end) of each result that has offsets, best first.
-        embedding_cached: A vector was computed by an earlier comparison. Its time then is part of ``ms``.
+        kept: An answer of an earlier comparison was used. Its time then is part of ``ms``.
     """
 
     query: str
@@ -86,109 +77,7 @@ class QueryRanking:
     route: list[dict[str, Any]] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     passages: list[tuple[str, int, int]] = field(default_factory=list)
-    embedding_cached: bool = False
-
-
-class RankingFile:
-    """The rankings of one technique, one per line, after a first line with their key.
-
-    Args:
-        path: Path of the file.
-        key: Everything that decides the rankings.
-        discard: Drop existing rankings, because they may belong to another technique.
-
-    Attributes:
-        changed: What has changed since the rankings were kept, so that they were dropped.
-    """
-
-    def __init__(self, path: Path, key: Mapping[str, Any], *, discard: bool = False) -> None:
-        self.path = path
-        self.discard = discard
-        self.head = {"of": json.loads(json.dumps(key))}
-        self.changed: list[str] = []
-
-    def read(self) -> dict[str, QueryRanking]:
-        """Read the rankings by query, and remove an unfinished last line of a stopped process from the file.
-
-        Rankings of another depth, or of another version of the technique or its models, are dropped.
-
-        Raises:
-            EvaluationError: The file has rankings of another test set, or other content.
-        """
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        if lines and not lines[-1].endswith(b"\n"):
-            self.path.write_bytes(b"".join(lines := lines[:-1]))
-        if not lines:
-            return {}
-        try:
-            head, *rows = map(json.loads, lines)
-            other = sorted(set(differing(head["of"], self.head["of"])))
-            found = {
-                row["query"]: QueryRanking(
-                    **row
-                    | {key: list(map(tuple, row[key])) for key in PAIRS}
-                    | {"shallow": {depth: list(map(tuple, hits)) for depth, hits in row["shallow"].items()}}
-                )
-                for row in rows
-            }
-        except (ValueError, TypeError, KeyError) as error:
-            raise EvaluationError(f"{self.path} is not a file of answers ({error}); delete it") from error
-        foreign = [path for path in other if path.partition(".")[0] not in ASKED_AGAIN]
-        if foreign:
-            raise EvaluationError(
-                f"{self.path} has answers of another comparison: {listed(foreign)} "
-                f"{agreeing(len(foreign), '[is|are]')} different; use another folder, or delete the file"
-            )
-        self.changed = other
-        if self.discard or other:
-            self.remove()
-            return {}
-        return found
-
-    def remove(self) -> None:
-        """Delete the file."""
-        self.path.unlink(missing_ok=True)
-
-    def append(self, rankings: Iterable[QueryRanking]) -> None:
-        """Add rankings and write them to disk."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self.path.exists() or not self.path.stat().st_size
-        with self.path.open("a", encoding="utf-8") as file:
-            for row in [*([self.head] if new else []), *map(asdict, rankings)]:
-                file.write(json.dumps(row) + "\n")
-
-
-def ranking_files(
-    folder: Path, keys: Mapping[str, Mapping[str, Any]], discarded: Container[str] = ()
-) -> dict[str, RankingFile]:
-    """Choose the file for each technique's rankings.
-
-    Args:
-        folder: Folder of the files.
-        keys: Key of each technique's rankings.
-        discarded: Techniques whose earlier rankings are never used.
-
-    Raises:
-        EvaluationError: Two techniques would share a file.
-    """
-    names: dict[str, str] = {}
-    for name in keys:
-        other = names.setdefault(file_name(name).casefold(), name)
-        if other != name:
-            raise EvaluationError(f"{other!r} and {name!r} would share the file {file_name(name)}.run; rename one")
-    return {
-        name: RankingFile(folder / f"{file_name(name)}.answers.jsonl", key, discard=name in discarded)
-        for name, key in keys.items()
-    }
-
-
-def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
-    """Return the paths at which two keys differ, down to single settings: ``technique.config.k``."""
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        for name in theirs.keys() | ours:
-            yield from differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
-    elif theirs != ours:
-        yield path
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +121,10 @@ class Asking:
         seed: Seed of the order in which techniques take turns.
         timing_repeats: How often some queries are repeated to measure their time.
         cutoffs: Numbers of results below the depth at which measures end.
-        embedder: The embedder of the comparison, if there is one.
-        files: The file that keeps the rankings of a technique.
+        answers: The answers of models, if any are kept.
         progress: Called before each query.
         rankings: Technique → query → ranking, of the techniques that answered all queries.
         failures: Why the other techniques did not.
-        resumed: Number of rankings read from files.
     """
 
     dataset: Dataset
@@ -246,12 +133,10 @@ class Asking:
     seed: int = 0
     timing_repeats: int = TIMING_REPEATS
     cutoffs: Sequence[int] = ()
-    embedder: RecordedEmbedder | None = None
-    files: Mapping[str, RankingFile] = field(default_factory=dict)
+    answers: AnswerStore | None = None
     progress: Progress | None = None
     rankings: dict[str, dict[str, QueryRanking]] = field(default_factory=dict)
     failures: dict[str, TechniqueFailure] = field(default_factory=dict)
-    resumed: int = 0
     _units: dict[tuple[object, int], dict[int, str]] = field(default_factory=dict)
 
     @cached_property
@@ -262,52 +147,34 @@ class Asking:
     def run(self, systems: Sequence[System]) -> None:
         """Ask every system every judged query, each time in a new random order; repeat some queries.
 
-        A system that raises is not asked again; the others finish. Its kept rankings are dropped, because they may be
-        wrong for the same reason.
+        A system that raises is not asked again; the others finish.
         """
-        queries = list(self.dataset.judged)
-        waiting = self.resume(systems)
-        done, total = self.resumed, sum(one.run is None for one in systems) * len(queries)
-        for query in queries[:WARM_UP]:
-            for system in waiting:
-                self._try(system, query, search_only=True)
-        spent: Counter[str] = Counter()
-        for first in range(0, len(queries), BATCH):
-            batch = queries[first : first + BATCH]
-            new: dict[str, list[QueryRanking]] = {one.name: [] for one in waiting}
-            for number, query in enumerate(batch, first):
-                measured: dict[str, list[QueryRanking]] = {}
-                for repeat in range(1 + (self.timing_repeats if number < TIMED else 0)):
-                    for system in Random(f"{self.seed}/{query}/{repeat}").sample(waiting, len(waiting)):
-                        if query in self.rankings[system.name] or (repeat and spent[system.name] > TIMING_MS):
-                            continue
-                        if not repeat:
-                            self.report(done, total)
-                            done += 1
-                        if ranking := self._try(system, query, search_only=repeat > 0):
-                            measured.setdefault(system.name, []).append(ranking)
-                            spent[system.name] += round(ranking.ms) if repeat else 0
-                for name, times in measured.items():
-                    self.rankings[name][query] = ranking = _median(times)
-                    new[name].append(ranking)
-            for name, found in new.items():
-                if found and name in self.files and name not in self.failures:
-                    self.files[name].append(found)
-        self.report(total, total)
-        self.drop_failed()
-
-    def resume(self, systems: Sequence[System]) -> list[System]:
-        """Read the kept rankings, and return the systems with unanswered queries."""
-        queries = list(self.dataset.judged)
+        queries, asked = list(self.dataset.judged), [one for one in systems if one.run is None]
         for one in systems:
             if one.run is not None:
                 self._take_run(one.name, one.run)
-                continue
-            kept = self.files[one.name].read() if one.name in self.files else {}
-            self.rankings[one.name] = {query: kept[query] for query in queries if query in kept}
-        asked = [one for one in systems if one.run is None]
-        self.resumed = sum(len(self.rankings[one.name]) for one in asked)
-        return [one for one in asked if len(self.rankings[one.name]) < len(queries)]
+        self.rankings |= {one.name: {} for one in asked}
+        for query in queries[:WARM_UP]:
+            for system in asked:
+                self._try(system, query, search_only=True)
+        spent: Counter[str] = Counter()
+        done, total = 0, len(asked) * len(queries)
+        for number, query in enumerate(queries):
+            measured: dict[str, list[QueryRanking]] = {}
+            for repeat in range(1 + (self.timing_repeats if number < TIMED else 0)):
+                for system in Random(f"{self.seed}/{query}/{repeat}").sample(asked, len(asked)):
+                    if repeat and spent[system.name] > TIMING_MS:
+                        continue
+                    if not repeat:
+                        self.report(done, total)
+                        done += 1
+                    if ranking := self._try(system, query, search_only=repeat > 0):
+                        measured.setdefault(system.name, []).append(ranking)
+                        spent[system.name] += round(ranking.ms) if repeat else 0
+            for name, times in measured.items():
+                self.rankings[name][query] = _median(times)
+        self.report(total, total)
+        self.drop_failed()
 
     def _take_run(self, name: str, run: Run) -> None:
         """Take the rankings of a run, which cost nothing here."""
@@ -354,13 +221,11 @@ class Asking:
                 self.failures[name] = failure(error)
         for name in self.failures.keys() & self.rankings.keys():
             del self.rankings[name]
-            if name in self.files:
-                self.files[name].remove()
 
     def search(self, system: System, query: str) -> QueryRanking:
         """Search as a user does, for the technique's own number of results; return the cost, without documents."""
-        if self.embedder is not None:
-            self.embedder.file.charged.clear()
+        if self.answers is not None:
+            self.answers.charged.clear()
         with collect() as trace:
             start, cpu = perf_counter(), process_time()
             chunks = system.technique.retrieve(self.dataset.queries[query], top_k=system.search_top_k)
@@ -376,7 +241,7 @@ class Asking:
             returned_tokens=sum(map(_tokens, chunks)),
             stages=stage_times(stages),
             degraded=[stage.degraded for stage in stages if stage.degraded],
-            embedding_cached=any(stage.detail.get(CACHED) for stage in stages),
+            kept=any(stage.detail.get(CACHED) for stage in stages),
         )
 
     def ask(self, system: System, query: str) -> QueryRanking:
@@ -413,8 +278,8 @@ class Asking:
         per_document = system.chunks_per_document if stable and not spans else 1.0
         wanted = min(TOP_K_LIMIT, math.ceil(documents * per_document))
         while True:
-            if self.embedder is not None:
-                self.embedder.file.charged.clear()
+            if self.answers is not None:
+                self.answers.charged.clear()
             with collect() as trace:
                 found = None if spans or system.own_top_k else self._identified(system, query, wanted)
                 if found is None:

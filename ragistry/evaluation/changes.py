@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.asking import differing
 from ragistry.evaluation.figures import ALPHA, Pair, names_text, p_text
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.statistics import holm
@@ -231,3 +230,12 @@ def _differences(first: Comparison, second: Comparison, shared: int) -> list[str
 
 def _paths(one: Any, other: Any, path: str) -> Sequence[str]:
     return sorted(set(differing(one, other, path)))
+
+
+def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    """Return the paths at which two keys differ, down to single settings: ``technique.config.k``."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in theirs.keys() | ours:
+            yield from differing(theirs.get(name), ours.get(name), f"{path}.{name}" if path else name)
+    elif theirs != ours:
+        yield path

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ragistry.errors import EvaluationError, RagistryError
-from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure, ranking_files
+from ragistry.errors import EvaluationError
+from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure
 from ragistry.evaluation.data.checks import check_queries
 from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.evaluation.measures import Measure, parse_measures
-from ragistry.evaluation.outputs import check_outputs, write_runs
+from ragistry.evaluation.outputs import check_outputs, check_run_names, write_runs
 from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
@@ -69,8 +69,7 @@ def compare(
     show_questions: bool = False,
     runs: str | Path | None = None,
     cache: str | Path | None = None,
-    record: str | Path | None = None,
-    replay: str | Path | None = None,
+    answers: str | Path | bool = True,
     progress: Progress | bool | None = True,
 ) -> Comparison:
     """Compare techniques on a test set and report which differences are significant.
@@ -106,13 +105,10 @@ def compare(
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
         show_questions: Show the texts of questions that people asked; otherwise the report has their ids.
-        runs: A folder that keeps answers and TREC runs. An answer there is reused if configuration, versions,
-            embedder and the source file of the technique's class are the same; else that technique is asked again.
-            Answers to another test set are an error. Changes of other files that affect rankings are not noticed; use a
-            new folder after such a change.
-        cache: A folder that keeps vectors and indexes (default: in the data of the workspace).
-        record: A file that keeps every answer of a model.
-        replay: A file of recorded answers. No model is asked, and each call counts with its recorded time.
+        runs: A folder for TREC runs.
+        cache: A folder that keeps indexes (default: in the data of the workspace).
+        answers: The file that keeps what models, endpoints and functions answer. A question that it has is not asked
+            again, and counts with its first time. True: the file of the workspace, if there is one. False: ask anew.
         progress: Called with the current step, and how much of it is done. By default, progress is written to standard
             error: in a changing line in a terminal or notebook, else every ten seconds. False: not at all.
 
@@ -124,20 +120,21 @@ def compare(
         StoreError: An index cannot be written.
     """
     progress, load = shown_progress(progress), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    check_outputs(files={"record": record}, folders={"runs": runs, "cache": cache}, seed=seed)
+    kept = answers if isinstance(answers, bool) else Path(answers)
+    outputs = {"answers": kept if isinstance(kept, Path) else None}
+    check_outputs(files=outputs, folders={"runs": runs, "cache": cache}, seed=seed)
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     chunking = _chunking(chunk_size, tested, embed_models)
     _check_models(embed_models, chunking)
-    cache, record, replay, runs = (None if path is None else Path(path) for path in (cache, record, replay, runs))
-    _check_record(record, runs)
+    cache, runs = (None if path is None else Path(path) for path in (cache, runs))
     deepest = _depth(depth, parsed)
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
     asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
     columns = variants(list(objects), chunking, grid or {})
     if chunk_size is not None and CHUNK_SIZE in (grid or {}):
         raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
-    contenders = Contenders(columns, objects, tested, workspace, cache, record, replay)
+    contenders = Contenders(columns, objects, tested, workspace, cache, kept)
     with ExitStack() as stack:
         if embed_models:
             if not isinstance(workspace, Workspace):
@@ -146,17 +143,9 @@ def compare(
             contenders = replace(contenders, variants=columns, workspace=workspace)
         baseline = _first_variant(baseline, columns)
         _check_options(columns, baseline, margin, tune_on, timing_repeats)
-        systems, errors, asking.embedder, default = build_systems(stack, contenders, progress)
-        embedder = None if asking.embedder is None else asking.embedder.model
         if runs is not None:
-            keys = {
-                one.name: one.key(tested, embedder)
-                | {"depth": asking.depth, "drop_query": drop_query}
-                | ({} if one.technique.stable_order else {"cutoffs": cutoffs})
-                for one in systems
-                if one.run is None
-            }
-            asking.files = ranking_files(runs, keys, {one.name for one in systems if one.not_resumed})
+            check_run_names([column.name for column in columns])
+        systems, errors, embedder, default, asking.answers = build_systems(stack, contenders, progress)
         asking.failures.update({name: failure(error) for name, error in errors.items()})
         asking.run(systems)
         collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
@@ -165,16 +154,16 @@ def compare(
         "groups": {query: group for query, group in tested.groups.items() if group != query},
         "evidence": tested.evidence(),
         "techniques": {one.name: one.configuration for one in systems},
-        "embedder": embedder,
+        "embedder": None if embedder is None else embedder.model,
         **({"embedders": _embedders(columns, systems)} if embed_models else {}),
         "measures": [str(measure) for measure in parsed],
-        "asking": _asking_record(systems, asking, replay),
+        "asking": _asking_record(systems, asking),
         "seed": seed,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {
             "system": platform.platform(),
             "processors": os.cpu_count(),
-            "runtime": getattr(getattr(asking.embedder, "live", None), "runtime", ""),
+            "runtime": getattr(getattr(embedder, "live", None), "runtime", ""),
             "load": load,
             "peak_memory_bytes": peak_memory(),
         },
@@ -261,11 +250,6 @@ def _with_models(
     embedding = embedding_techniques(contenders, workspace)
     if not embedding:
         raise EvaluationError("no compared technique uses vectors, so embed_models cannot change a result; add one")
-    for name in embed_models if contenders.replay is None else ():
-        try:
-            workspace.embedder_named(name).fingerprint  # noqa: B018, reads the folder, or asks the server
-        except RagistryError as error:
-            raise EvaluationError(f"cannot compare {name!r}: {error}") from error
     return variants(list(contenders.objects), chunking, grid, embed_models, embedding=embedding)
 
 
@@ -323,12 +307,6 @@ def _check_options(
         raise EvaluationError(f"timing_repeats is {repeats!r:.80}; it must be a whole number from 0 to 100")
 
 
-def _check_record(record: Path | None, runs: Path | None) -> None:
-    if record and runs and not record.exists() and any(runs.glob("*.answers.jsonl")):
-        # Resumed answers ask no model, so the recording would be incomplete.
-        raise EvaluationError(f"{str(runs)!r} has answers that were not recorded; use a new folder for runs")
-
-
 def _depth(depth: int | None, measures: Sequence[Measure]) -> int:
     deepest = max((measure.cutoff or 1 for measure in measures), default=1)
     chosen = max(DEPTH, deepest) if depth is None else depth
@@ -366,7 +344,7 @@ def _dataset_record(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | None) -> dict[str, Any]:
+def _asking_record(systems: Sequence[System], asking: Asking) -> dict[str, Any]:
     own = ", ".join(one.name for one in systems if one.run is None and (one.index is None or one.index.contents))
     return {
         "depth": asking.depth,
@@ -375,10 +353,6 @@ def _asking_record(systems: Sequence[System], asking: Asking, replayed: Path | N
         "timing": "a search for the technique's own number of results; "
         f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",
         "search": f"exact, except {own}: as their own store searches" if own else "exact: every vector is compared",
-        "replayed": None if replayed is None else replayed.name,
-        "resumed_answers": asking.resumed,
-        "asked_again": {name: file.changed for name, file in asking.files.items() if file.changed},
-        "never_resumed": {one.name: one.not_resumed for one in systems if one.not_resumed and asking.files},
     }
 
 

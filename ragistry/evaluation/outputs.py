@@ -56,6 +56,15 @@ def check_outputs(*, files: Paths, folders: Paths, seed: int) -> None:
         raise EvaluationError("\n  ".join([*count, *problems]))
 
 
+def check_run_names(techniques: Iterable[str]) -> None:
+    """Raise `EvaluationError` if the runs of two techniques would be the same file."""
+    names: dict[str, str] = {}
+    for name in techniques:
+        other = names.setdefault(file_name(name).casefold(), name)
+        if other != name:
+            raise EvaluationError(f"{other!r} and {name!r} would share the file {file_name(name)}.run; rename one")
+
+
 def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()) -> None:
     """Write a TREC run for each technique, and delete the runs of failed ones. Equal rankings give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,6 @@ def notes(comparison: Comparison, dataset: Dataset, rankings: Rankings) -> list[
         *_deep(comparison, comparison.measures[1:]),
         *_judgements(dataset),
         *_times(comparison, rankings),
-        *_kept(comparison),
         *_how_synthetic(comparison),
     ]
 
@@ -258,32 +257,12 @@ def _times(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
             f"The machine was busy (load {load:.1f} on {numbered(processors, '[processor|processors]')}): wall times "
             "are too long; compare CPU times."
         )
-    cached = [name for name, of in rankings.items() if any(one.embedding_cached for one in of.values())]
-    if cached:
+    kept = [name for name, of in rankings.items() if any(one.kept for one in of.values())]
+    if kept:
         yield (
-            "Vectors of queries came from the cache; the latency includes the time that it took to compute them: "
-            f"{names_text(cached)}."
+            "Answers of earlier comparisons were used, each with the time, calls and tokens of its first asking: "
+            f"{names_text(kept)}. --no-answers (in Python, answers=False) asks anew."
         )
-
-
-def _kept(comparison: Comparison) -> Iterator[str]:
-    """Rankings that were not computed now."""
-    asking = comparison.provenance["asking"]
-    if asking.get("replayed"):
-        yield (
-            f"Replayed: the models' answers come from {asking['replayed']}, and each call counts with the milliseconds "
-            "that it took when it was recorded."
-        )
-    if asking.get("resumed_answers"):
-        total = comparison.queries * len(comparison.provenance["techniques"])
-        yield (
-            f"Resumed: {asking['resumed_answers']:,} of {numbered(total, '[answer comes|answers come]')} from an "
-            "earlier run of the same code and configuration, with the times measured then."
-        )
-    for name, changed in asking.get("asked_again", {}).items():
-        yield f"{name} was asked again: {names_text(changed)} changed since its earlier answers."
-    for name, reason in asking.get("never_resumed", {}).items():
-        yield f"{name} is never resumed: {reason}."
 
 
 def _how_synthetic(comparison: Comparison) -> Iterator[str]:

@@ -73,6 +73,7 @@ class DocumentService(IngestMethods, SearchMethods):
         reading: Settings for reading and chunking sources.
         n_results: Default number of results.
         after_write: Called after chunks were added or deleted.
+        after_erase: Called after chunks were deleted or replaced.
         generator: Returns the generator for answers, or None if none is configured.
         questions: Keeps the questions that people ask; None to keep none.
     """
@@ -87,6 +88,7 @@ class DocumentService(IngestMethods, SearchMethods):
         n_results: int = 5,
         *,
         after_write: Callable[[], object] = lambda: None,
+        after_erase: Callable[[], object] = lambda: None,
         generator: Callable[[], Generator | None] = lambda: None,
         questions: QuestionLog | None = None,
     ) -> None:
@@ -98,14 +100,17 @@ class DocumentService(IngestMethods, SearchMethods):
         self.n_results = n_results
         self._kinds = ValueKinds(store)
         self._after_write = after_write
+        self._after_erase = after_erase
         self.generator = generator
         self.questions = questions
         self.scope = Scope(collections, store)
         self._finish_removal()
 
-    def _wrote(self, *collections: str) -> None:
-        """Report that chunks of these collections were added, deleted or changed."""
+    def _wrote(self, *collections: str, erased: bool = False) -> None:
+        """Report that chunks of these collections were added or changed; ``erased``: some were deleted or replaced."""
         self._kinds.forget(*collections)
+        if erased:
+            self._after_erase()
         self._after_write()
 
     def carry_out(
@@ -137,13 +142,13 @@ class DocumentService(IngestMethods, SearchMethods):
                 report.deleted.append(name)
         except BaseException as error:  # the sources written before must be searchable too
             with suppress(RagistryError):
-                self._wrote(collection)
+                self._wrote(collection, erased=bool(report.updated or report.deleted))
             if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
                 error, CollectionNotFoundError
             ):
                 say_written(error, report)
             raise
-        self._wrote(collection)
+        self._wrote(collection, erased=bool(report.updated or report.deleted))
         return report
 
     def _check_collection(self, name: str) -> None:
@@ -358,7 +363,7 @@ class DocumentService(IngestMethods, SearchMethods):
         if not removed:
             self.collections.remove(name, before=remove_chunks)
         self.scope.forget()
-        self._wrote(name)
+        self._wrote(name, erased=True)
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
@@ -373,7 +378,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         found = self.source(source, collection)
         self.store.replace_source(collection, found.source_file, [])
-        self._wrote(collection)
+        self._wrote(collection, erased=True)
         return found.chunks
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
@@ -390,7 +395,7 @@ class DocumentService(IngestMethods, SearchMethods):
         found = [known.get(source) or self.source(source, collection) for source in sources]
         for info in found:
             self.store.replace_source(collection, info.source_file, [])
-        self._wrote(collection)
+        self._wrote(collection, erased=True)
         return sum(info.chunks for info in found)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
@@ -414,7 +419,7 @@ class DocumentService(IngestMethods, SearchMethods):
         self._complete_renames()
         with self.collections.collection_lock(to_col):
             chunks = moving.move(self.store, self.source(source, from_col), to_col, overwrite=overwrite)
-        self._wrote(from_col, to_col)
+        self._wrote(from_col, to_col, erased=overwrite)
         return chunks
 
     def set_metadata(self, source: str, collection: str, metadata: Mapping[str, Any]) -> SourceInfo:

@@ -28,7 +28,7 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     done = ragistry(
         *COMPARE, "--technique", "naive", "--technique", "bm25", "--baseline", "bm25", "--measure", "nDCG@10",
         "--measure", "Success@1", "--json", "out/result.json", "--html", "out/result.html",
-        "--markdown", "out/result.md", "--runs", "runs", "--record", "models.jsonl",
+        "--markdown", "out/result.md", "--runs", "runs", "--answers", "answers.db",
     )  # fmt: skip
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
     assert [line[2:] for line in lines if line.startswith("! ")] == found["warnings"][:1]
     assert done.out.index("vs bm25 [95 %]") < done.out.index("! ") < done.out.index("--details")
     assert "random" not in done.out
-    assert "Resumed:" not in done.out
+    assert "first asking" not in done.out
     assert set(found["techniques"]) == {"naive", "bm25"}
     assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "Success@1"]
     assert (tmp_path / "out" / "result.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -50,12 +50,11 @@ def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_
         "out/result.json", "out/result.html", "out/result.md", "runs",
     ]  # fmt: skip
     assert kept.name in written[-1]
-    resumed = ragistry(*COMPARE, "-t", "naive", "-t", "bm25", "--runs", "runs", "--html", "-")
-    assert resumed.out.startswith("<!doctype html>")
-    assert "20 of 20 answers come from an earlier run" in resumed.out
-    replayed = ragistry(*COMPARE, "-t", "naive", "--replay", "models.jsonl", "--markdown", "-")
-    assert replayed.out.startswith("# Retrieval techniques on topics")
-    assert "the models' answers come from models.jsonl" in replayed.out
+    again = ragistry(*COMPARE, "-t", "naive", "--answers", "answers.db", "--markdown", "-")
+    assert again.out.startswith("# Retrieval techniques on topics")
+    assert "of its first asking: naive" in again.out
+    anew = ragistry(*COMPARE, "-t", "naive", "--no-answers", "--markdown", "-")
+    assert "of its first asking" not in anew.out
     assert not (tmp_path / "-").exists()
 
 

@@ -46,6 +46,7 @@ LINES = [
     "testset make set --from asked", "testset make set --kind sentence", "testset forget",
 ]  # fmt: skip
 VALUES: dict[str, object] = {
+    "--answers": "kept.db",
     "--baseline": "naive", "--before": 1, "--cache": "kept", "--chunk-size": 60, "--collection": "econ",
     "--collections": "notes", "--column": 3, "--context": 1, "--create": "About x", "--dataset": "topics",
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",
@@ -54,7 +55,7 @@ VALUES: dict[str, object] = {
     "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--measure": "RR@3",
     "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
     "--place": '{"line": 3}', "--previous": "how is tea made?", "--queries": "asked.jsonl", "--ray-address": "auto",
-    "--record": "more.jsonl", "--replay": "kept.jsonl", "--result": 1, "--rights": "write", "--run": "more=their.run",
+    "--result": 1, "--rights": "write", "--run": "more=their.run",
     "--runs": "runs", "--seed": 7, "--source": "guide*", "--split": "other", "--technique": "bm25",
     "--to": "notes", "--top-k": 1, "--tune-on": 0.5, "--where": '{"year": 2020}',
 }  # fmt: skip
@@ -74,7 +75,9 @@ SAME = {
     "ingest - -c notes --name a.md": ["--replace"],
     "ingest folder -c more --create x": ["--prune", "--replace"],  # the collection is new
     "store copy local '{use: chroma, path: other}'": ["--prune"],
-    f"{COMPARE} --dataset topics": ["--show-questions"],  # people asked none of them
+    # People asked none of the questions, and the model answers the same again.
+    f"{COMPARE} --dataset topics": ["--show-questions", "--cache", "--no-answers"],
+    f"{COMPARE} --queries asked.jsonl": ["--cache", "--no-answers"],
     "compare --dataset topics --run theirs=their.run": ["--show-questions"],
 }
 """Options that change nothing here, because what they ask for is so already."""
@@ -131,7 +134,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log_question(library, "when does dough rise?", "shell")
         log_question(library, "how hot should tea be?", "shell")
         log_question(library, "and bread?", "http", limited=True)
-        found = compare(["naive", "bm25"], root / "topics", "nDCG@10", workspace=workspace, record=root / "kept.jsonl")
+        found = compare(["naive", "bm25"], root / "topics", "nDCG@10", workspace=workspace, answers=root / "kept.db")
     for name, value in (("better", 1.0), ("worse", 0.5)):
         report = found.to_json()
         for one in report["techniques"].values():

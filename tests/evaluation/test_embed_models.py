@@ -39,13 +39,6 @@ class Small(HashingEmbedder):
         super().__init__(24)
 
 
-class Other(HashingEmbedder):
-    """An embedder that no recording has."""
-
-    def __init__(self) -> None:
-        super().__init__(20)
-
-
 @pytest.fixture
 def opened(tmp_path: Path) -> Any:
     (tmp_path / "config").mkdir()
@@ -131,16 +124,12 @@ def test_vectors_of_the_library_and_of_earlier_comparisons_are_reused(
     assert opened.store.embedder() == opened.embedder.fingerprint, "the library is left alone"
 
 
-def test_models_are_recorded_and_replayed(opened: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_of_each_model_are_kept(opened: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both: dict[str, Any] = {"workspace": opened, "embed_models": ["minilm", small()]}
-    live = compare(["naive"], topics(), record=tmp_path / "models.db", runs=tmp_path / "runs", **both)
+    live = compare(["naive"], topics(), answers=tmp_path / "answers.db", **both)
     monkeypatch.setattr(MiniLMEmbedder, "embed", lambda *_, **__: pytest.fail("embedded"))
     monkeypatch.setattr(Small, "embed", lambda *_, **__: pytest.fail("embedded"))
-    assert compare(["naive"], topics(), replay=tmp_path / "models.db", **both).runs == live.runs
-    resumed = compare(["naive"], topics(), runs=tmp_path / "runs", replay=tmp_path / "models.db", **both)
-    assert resumed.runs == live.runs
-    with refused(EvaluationError, small("Other")):
-        compare(["naive"], topics(), replay=tmp_path / "models.db", workspace=opened, embed_models=[small("Other")])
+    assert compare(["naive"], topics(), answers=tmp_path / "answers.db", **both).runs == live.runs
 
 
 @pytest.mark.parametrize(

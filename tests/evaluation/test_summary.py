@@ -284,20 +284,13 @@ def test_time_is_compared_with_the_baseline_query_by_query_in_one_family():
     assert (few.low, few.high, few.significant) == (None, None, False)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"machine": {"load": 3.5, "processors": 2}}, {"asking": {"replayed": "models.jsonl"}},
-        {"asking": {"resumed_answers": 7}}, {"asking": {"never_resumed": {"a": "it has no class"}}},
-    ],
-)  # fmt: skip
-def test_what_only_helps_to_read_the_figures_is_a_note(options):
+def test_what_only_helps_to_read_the_figures_is_a_note():
     dataset = numbered()
-    answers = {"a": ranked(dataset, good, embedding_cached=True)}
-    result = summarised(dataset, {}, answers=answers, provenance=options)
+    answers = {"a": ranked(dataset, good, kept=True)}
+    result = summarised(dataset, {}, answers=answers, provenance={"machine": {"load": 3.5, "processors": 2}})
     for note in result.notes:
         check_message(note)
-    assert any("came from the cache" in line for line in result.notes)
+    assert any("first asking" in line for line in result.notes)
     assert (len(result.notes), result.warnings) == (3, [])
 
 

@@ -191,8 +191,6 @@ def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
     assert list(result.techniques) == ["built", "entry[top_k=1]", "entry[top_k=3]", *list(compared)[2:]]
     assert {ranking[query][0][0] for ranking in result.runs.values() for query in ("q1",)} == {"d-tea"}
     assert result.runs["words"] == result.runs["same"] == result.runs["bm25"]
-    again = compare(compared, dataset, ["RR@10"], grid={"entry.top_k": [1, 3]}, **options)
-    assert list(again.provenance["asking"]["never_resumed"]) == ["own model"]
     named = compare({"bm25": {"use": Shout, "base": "bm25"}, "hybrid": ENTRY, "words": "bm25"}, dataset, **options)
     assert named.failures == {}, "a name of the file may be that of another entry"
     assert named.runs["bm25"] == named.runs["words"]

@@ -9,9 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from ragistry.config.folder import ANSWERS
 from ragistry.config.settings import LOCAL
 from ragistry.config.yaml_file import YamlFile
-from ragistry.errors import ConfigError, EvaluationError, StoreError
+from ragistry.errors import ConfigError, EvaluationError, RagistryError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import (
     FOLDER,
@@ -26,10 +27,9 @@ from ragistry.evaluation.systems.recorded_answers import (
     KINDS,
     AnswerStore,
     RecordedEmbedder,
-    cached_embedder,
+    kept,
+    kept_embedder,
     model_of,
-    recording,
-    replaying,
 )
 from ragistry.evaluation.systems.systems import (
     System,
@@ -69,16 +69,15 @@ Searchable = dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]]
 
 @dataclass(frozen=True, slots=True)
 class Contenders:
-    """What is compared on which test set, and where its models and indexes are.
+    """What is compared on which test set, and where the answers of models and the indexes are.
 
     Attributes:
         variants: The columns of the comparison.
         objects: Technique → the object of a program; None: an entry of techniques.yaml.
         dataset: The test set.
         workspace: An open workspace, or its folder.
-        cache: Folder of vectors and indexes.
-        record: File that keeps the answers of models.
-        replay: File of recorded answers.
+        cache: Folder of indexes.
+        answers: File of answers; True: that of the workspace; False: none, so that all is asked anew.
     """
 
     variants: Sequence[Variant]
@@ -86,17 +85,17 @@ class Contenders:
     dataset: Dataset
     workspace: Workspace | str | Path | None = None
     cache: Path | None = None
-    record: Path | None = None
-    replay: Path | None = None
+    answers: Path | bool = True
 
 
 class Built(NamedTuple):
-    """The systems in order; failures with their reasons; the embedder and the default technique, if any."""
+    """The systems in order, failures with their reasons; the embedder, default technique and answers, if any."""
 
     systems: list[System]
     errors: dict[str, Exception]
     embedder: RecordedEmbedder | None
     default: str | None
+    answers: AnswerStore | None
 
 
 class Entries(NamedTuple):
@@ -123,20 +122,24 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
     variants, objects, n_results = contenders.variants, contenders.objects, 0
     searchable: Searchable = {}
     wants: dict[str, set[Want]] = {}
-    embedder = default = None
-    if not all(is_ready(objects[one.technique]) for one in variants):
-        workspace = contenders.workspace
-        if not isinstance(workspace, Workspace):
-            workspace = stack.enter_context(open_workspace(workspace or "."))
+    embedder = default = answers = None
+    workspace, all_ready = contenders.workspace, all(is_ready(objects[one.technique]) for one in variants)
+    if not (isinstance(workspace, Workspace) or (workspace is None and all_ready)):
+        workspace = stack.enter_context(open_workspace(workspace or "."))
+    if isinstance(workspace, Workspace) or contenders.answers is not True:
+        answers = AnswerStore(_answers_file(stack, contenders, workspace))
+    if not all_ready:
+        assert isinstance(workspace, Workspace)
+        assert answers is not None
         entries = read_contenders(contenders, workspace)
         variants, objects, _, wants = entries
         n_results, default = workspace.settings.n_results, workspace.registry.default
-        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, progress)
-    built = Built([], {}, embedder, default)
+        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, answers, progress)
+    built = Built([], {}, embedder, default, answers)
     for one in variants:
         try:
             if is_ready(objects[one.technique]):
-                built.systems.append(ready_system(one.name, objects[one.technique]))
+                built.systems.append(ready_system(one.name, objects[one.technique], answers))
             else:
                 by_vectors = EMBEDDER in wants[one.name]
                 searched, technique = searchable[one.chunking, one.embed_model], objects[one.technique]
@@ -164,27 +167,40 @@ def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
     return Entries(variants, objects, (file, checked, parts), wants)
 
 
+def _answers_file(stack: ExitStack, contenders: Contenders, workspace: Workspace | None) -> Path:
+    if isinstance(contenders.answers, Path):
+        return contenders.answers
+    if workspace is not None and contenders.answers:
+        return workspace.path_of(workspace.settings.data_dir) / ANSWERS
+    return _temporary(stack) / "answers.db"
+
+
+def _temporary(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
+
+
 def _open_indexes(
-    stack: ExitStack, contenders: Contenders, entries: Entries, workspace: Workspace, progress: Progress | None
+    stack: ExitStack,
+    contenders: Contenders,
+    entries: Entries,
+    workspace: Workspace,
+    answers: AnswerStore,
+    progress: Progress | None,
 ) -> tuple[Searchable, RecordedEmbedder | None]:
     """Open the index of each basis; return it with its registry of techniques, and the first embedder."""
-    record, replay, dataset = contenders.record, contenders.replay, contenders.dataset
+    dataset, in_workspace = contenders.dataset, contenders.answers is True
     unready = [one for one in entries.variants if one.name in entries.wants]
     wanted_models = set[Want]()
     for one in unready:
         needed = entries.wants[one.name] | ({EMBEDDER} if one.chunking.fit else set())
         wanted_models |= {("embedder", one.embed_model) if want == EMBEDDER else want for want in needed}
-    models = _models(workspace, wanted_models, record, replay)
+    models = _models(workspace, wanted_models, answers)
     embedders: dict[str | None, Any] = models.pop("embedders")
     if "embedder" in models:
         embedders[None] = models.pop("embedder")
     folder = contenders.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-    records = record is not None or replay is not None
-    if records:  # Every answer has to be recorded.
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-    elif embedders:
-        kept = AnswerStore(folder / "vectors.db")
-        embedders = {name: cached_embedder(one, kept) for name, one in embedders.items()}
+    if not in_workspace:  # A file has every answer, or every question is asked anew: also those of the index.
+        folder = _temporary(stack)
     language = _language(dataset, workspace.settings.language)
     found: Searchable = {}
     file, checked, parts = entries.registry
@@ -205,7 +221,7 @@ def _open_indexes(
             vectors = embedders[name] if EMBEDDER in wanted else None
             counter = embedders[name] if chunking.fit else None
             library = _library(workspace)
-            known = library if isinstance(vectors, RecordedEmbedder) and not records else None
+            known = library if vectors is not None and in_workspace else None
             own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
             corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
             index, store = open_index(corpus, folder, progress)
@@ -300,33 +316,27 @@ def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Wa
     return set[Want]().union(*(wants(registry, name) for name in with_bases(registry, variant.entry)))
 
 
-def _models(workspace: Workspace, wanted: set[Want], record: Path | None, replay: Path | None) -> dict[str, Any]:
-    """Return the needed models of the workspace as resources, recorded or replayed."""
-    if record is not None and replay is not None:
-        raise EvaluationError("record cannot be combined with replay")
-    parts = {}
-    for kind, name in sorted(wanted, key=str) if replay is None else ():
-        named = kind == "embedder" and name is not None
-        resources = (
-            {"embedders": {name: workspace.embedder_named(str(name))}} if named else workspace.registry.resources
-        )
-        if kind in KINDS and (model := model_in(resources, (kind, name))) is not None:
-            parts[kind if name is None else f"{kind} {name}"] = model
-    if replay is not None:
-        parts = replaying(replay)
-        for kind, name in wanted:
-            if kind == "embedder" and (part := kind if name is None else f"{kind} {name}") not in parts:
-                called = f"the embedder {name!r}" if name else "an embedder"
-                raise EvaluationError(f"{str(replay)!r} has no answers of {called}; record it with --record {replay}")
-    elif record is not None:
-        parts = recording(parts, record)
+def _models(workspace: Workspace, wanted: set[Want], answers: AnswerStore) -> dict[str, Any]:
+    """Return the needed models of the workspace as resources whose answers are kept."""
     found: dict[str, Any] = {f"{kind}s": {} for kind in ("embedder", *MODELS)}
-    for part, model in parts.items():
-        kind, _, name = part.partition(" ")
-        if name:
-            found[f"{kind}s"][name] = model
+    for kind, name in sorted((want for want in wanted if want[0] in KINDS), key=str):
+        if kind == "embedder":
+            try:
+                live = workspace.embedder_named(name) if name else workspace.embedder
+                model: Any = kept_embedder(answers, name or workspace.settings.embed_model, live)
+            except RagistryError as error:
+                if name is None:
+                    raise
+                raise EvaluationError(f"cannot compare {name!r}: {error}") from error
         else:
+            given = model_in(workspace.registry.resources, (kind, name))
+            if given is None:  # no such model is configured
+                continue
+            model = kept(answers, given)
+        if name is None:
             found[kind] = model
+        else:
+            found[f"{kind}s"][name] = model
     return found | ({"encoders": workspace.models.encoders} if ("encoders", None) in wanted else {})
 
 
@@ -345,10 +355,7 @@ def _system(
         user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
         made = given(**resources_for(user, wanted, {}, registry.resources, {}))
         search_top_k = own_top_k(registered(variant.name, made).technique)
-        configuration, not_resumed = (
-            {"use": getattr(given, "__qualname__", "a callable object")},
-            "a function made it and may use anything",
-        )
+        configuration: dict[str, Any] = {"use": getattr(given, "__qualname__", "a callable object")}
     elif isinstance(given, type) and (wrong := complaints(given)):
         raise ConfigError("; ".join(wrong))
     elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
@@ -359,7 +366,7 @@ def _system(
     else:
         entered = registry.get(variant.entry)
         made, search_top_k = entered, None if entered.sets_top_k else n_results
-        configuration, not_resumed = resolve(registry, variant.entry)
+        configuration = resolve(registry, variant.entry)
     embeds = variant.chunking.fit or by_vectors
     if embeds and variant.embed_model is not None:
         # A technique without vectors may search chunks that were cut to the limit of a model.
@@ -371,6 +378,4 @@ def _system(
         index,
         own_top_k="top_k" in variant.changes,
         search_top_k=search_top_k,
-        embeds=embeds,
-        not_resumed=not_resumed,
     )

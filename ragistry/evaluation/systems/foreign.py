@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import json
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
+from hashlib import sha256
 from math import isfinite
 from numbers import Integral, Number
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ragistry.errors import ConfigError, TechniqueError, UnsupportedError
 from ragistry.evaluation.data.dataset import Dataset, Run
-from ragistry.types import Document, RetrievalResult, Where, ranked
+from ragistry.evaluation.systems.recorded_answers import LOGIN, AnswerStore
+from ragistry.types import Document, RetrievalResult, StageScore, Where, ranked
 from ragistry.utils.limits import check_query, check_top_k
 
 N_RESULTS = 5
@@ -91,7 +95,7 @@ def as_technique(source: Callable[..., Any] | str, *, api_key: str | None = None
         ConfigError: It is neither, or the function does not take a query.
     """
     if isinstance(source, str) and source.startswith(("http://", "https://")):
-        return ForeignTechnique(_endpoint(source, api_key))
+        return ForeignTechnique(_endpoint(source, api_key), {"use": "endpoint", "at": LOGIN.sub("", source)})
     if not callable(source) or isinstance(source, type) or inspect.iscoroutinefunction(source):
         raise ConfigError(f"{source!r:.80} cannot be asked; {PASS}")
     try:
@@ -104,7 +108,19 @@ def as_technique(source: Callable[..., Any] | str, *, api_key: str | None = None
     except TypeError as error:
         name = getattr(source, "__qualname__", repr(source))
         raise ConfigError(f"{name}{signature}: {error}; {PASS}") from error
-    return ForeignTechnique(lambda query, top_k: source(query, **({"top_k": top_k} if takes_top_k else {})))
+    call = lambda query, top_k: source(query, **({"top_k": top_k} if takes_top_k else {}))  # noqa: E731
+    return ForeignTechnique(call, _identity(source))
+
+
+def _identity(function: Callable[..., Any]) -> dict[str, str] | None:
+    """Return the name of a function and the hash of its file; None if its answers may depend on something else."""
+    if not inspect.isfunction(function) or "<" in function.__qualname__:  # an object's method, or one with variables
+        return None
+    try:
+        code = sha256(Path(inspect.getfile(function)).read_bytes()).hexdigest()
+    except (TypeError, OSError):  # typed at a prompt
+        return None
+    return {"use": f"{function.__module__}:{function.__qualname__}", "code": code}
 
 
 def _endpoint(url: str, api_key: str | None) -> Call:
@@ -123,10 +139,16 @@ def _endpoint(url: str, api_key: str | None) -> Call:
 
 
 class ForeignTechnique:
-    """A function or an endpoint as a `Technique`. It takes no condition."""
+    """A function or an endpoint as a `Technique`. It takes no condition.
 
-    def __init__(self, call: Call) -> None:
+    Args:
+        call: Asks it.
+        identity: What decides its answers, besides the query and the number of results; None if that is not known.
+    """
+
+    def __init__(self, call: Call, identity: dict[str, str] | None = None) -> None:
         self._call = call
+        self.identity = identity
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         if where is not None:
@@ -138,6 +160,25 @@ class ForeignTechnique:
         if any(score is None for _, score in found):
             return [replace(one, score=1 / rank) for rank, (one, _) in enumerate(found, 1)][:top_k]
         return ranked(one for one, _ in found)[:top_k]
+
+
+class RecordedForeign:
+    """A function or an endpoint whose answers are kept."""
+
+    def __init__(self, live: ForeignTechnique, answers: AnswerStore) -> None:
+        self.live, self.answers = live, answers
+
+    def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
+        def ask(_: object) -> list[bytes]:
+            found = self.live.retrieve(query, top_k=top_k, where=where)
+            return [json.dumps([asdict(one) for one in found], default=str).encode()]
+
+        asked = {"role": "search", "text": query, "top_k": top_k, "where": where}
+        [said] = self.answers.answers(self.live.identity, [asked], ask, is_model=False)
+        return [
+            Document(**row | {"scores": tuple(StageScore(**score) for score in row["scores"])})
+            for row in json.loads(said)
+        ]
 
 
 def _listed(found: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 """Keep the answers of models in an SQLite file: each question is asked once, and its cost counts every time.
 
-The file is the cache of an embedder's vectors, or a recording of all models of a comparison. `recording` wraps models;
-`replaying` returns models that answer from a file, without network. While recording, known questions are answered from
-the file too, so that an interrupted recording continues without paying twice.
+A comparison that was stopped goes on where it ended, one that is run again asks no model, and a file that is carried to
+another machine answers there without network. A key is the hash of a model, its settings and a question, so that the
+file holds no question and no prompt. It is used in comparisons alone, never in a search.
 
 A trace contains the original cost of an answer: calls, tokens, and, in the details of the stage, milliseconds to add to
 the measured wall time (`CHARGED`) and CPU time (`CHARGED_CPU`).
@@ -25,7 +25,7 @@ import numpy as np
 
 from ragistry import trace
 from ragistry.chunking.breadcrumb import searched_text
-from ragistry.errors import EvaluationError, MissingRecordError, StoreError
+from ragistry.errors import EvaluationError, ModelConnectionError, StoreError
 from ragistry.models.adapt import Counted
 from ragistry.protocols import Embedder, Generator, LibraryStore, Reranker
 from ragistry.types import EmbedderFingerprint, Role, Stage
@@ -42,64 +42,52 @@ TEXTS_AT_ONCE = 64
 """Number of texts embedded together; a killed process loses at most this work."""
 REMEMBERED = 256
 """Number of answers kept in memory, because a question is asked several times."""
-SHOWN = 80
-"""Number of characters of a text in a message."""
+VERSION = 0
+"""Version of the tables, which the file has as ``user_version``."""
 Asked = dict[str, Any]
 """A question to a model: ``role``, ``text``, and everything else that decides the answer."""
 Ask = Callable[[list[Asked]], Sequence[Any]]
 """Asks the model; returns for each question a JSON value or a vector."""
 
 _TABLES = """
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS models (part TEXT PRIMARY KEY, kind TEXT, model TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS answers (
     asked BLOB PRIMARY KEY, answer BLOB, ms REAL, cpu_ms REAL, tokens REAL, note TEXT
 ) WITHOUT ROWID;
+COMMIT;
 """
-KINDS: dict[str, Any] = {"embedder": Embedder, "generator": Generator, "reranker": Reranker}
+KINDS = ("embedder", "generator", "reranker")
 SECRET = re.compile(r"(api_?key|access_token|auth_token|authorization|passw(or)?d|secret)$", re.IGNORECASE)
-"""Endings of the names of secret settings, which are not written to reports and recordings."""
+"""Endings of the names of secret settings, which are not written to reports."""
 LOGIN = re.compile(r"(?<=//)[^/?#\s]*@")
 """User name and password in a URL."""
 
 
-def recording(parts: Mapping[str, Any], file: str | Path) -> dict[str, Any]:
-    """Wrap models so that their answers are recorded.
-
-    Args:
-        parts: Models by name. Parts that are not an embedder, generator or reranker are returned unchanged.
-        file: The recording; created, or continued.
-
-    Raises:
-        EvaluationError: The file was recorded with another model.
-    """
-    records, found = AnswerStore(file), dict(parts)
-    for name, part in parts.items():
-        kind = next((kind for kind, protocol in KINDS.items() if isinstance(part, protocol)), None)
-        if kind is not None:
-            records.use_model(name, kind, model := model_of(part))
-            found[name] = _RECORDED[kind](records, model, part)
-    return found
+def kept(answers: AnswerStore, model: Generator | Reranker) -> RecordedModel:
+    """Wrap a generator or a reranker so that its answers are kept."""
+    return (RecordedGenerator if isinstance(model, Generator) else RecordedReranker)(answers, model_of(model), model)
 
 
-def replaying(file: str | Path) -> dict[str, Any]:
-    """Return models by name that answer from a recording, without network.
-
-    They raise `MissingRecordError` for a question without a recorded answer.
-
-    Args:
-        file: The recording.
+def kept_embedder(answers: AnswerStore, name: str, model: Embedder) -> RecordedEmbedder:
+    """Wrap an embedder so that its vectors are kept. ``name``: what the configuration calls it.
 
     Raises:
-        EvaluationError: The file does not exist, or is damaged.
+        ModelError: It cannot be reached, and the file does not know it by its name either.
     """
-    records = AnswerStore(file, replay=True)
-    return {name: _RECORDED[kind](records, model) for name, (kind, model) in records.models().items()}
+    try:
+        identity = fingerprint_of(model)
+        answers.name_embedder(name, identity)
+    except ModelConnectionError:
+        if (known := answers.known_embedder(name)) is None:
+            raise
+        identity = known
+    return RecordedEmbedder(answers, identity, model)
 
 
-def cached_embedder(embedder: Embedder, path: Path | AnswerStore) -> RecordedEmbedder:
-    """Cache the vectors of an embedder in a file, which any number of models may share."""
-    file = path if isinstance(path, AnswerStore) else AnswerStore(path)
-    return RecordedEmbedder(file, fingerprint_of(embedder), embedder)
+def cached_embedder(embedder: Embedder, path: Path) -> RecordedEmbedder:
+    """Keep the vectors of an embedder in a file, which any number of models may share."""
+    return RecordedEmbedder(AnswerStore(path), fingerprint_of(embedder), embedder)
 
 
 class Answer(NamedTuple):
@@ -113,44 +101,52 @@ class Answer(NamedTuple):
 
 
 class AnswerStore:
-    """The file of answers.
+    """The file of answers; created with the first one.
 
     Args:
         path: Path of the file.
-        replay: The file must exist, and a missing answer raises `MissingRecordError`.
+
+    Raises:
+        EvaluationError: It is damaged, of another version, or something else.
     """
 
-    def __init__(self, path: str | Path, *, replay: bool = False) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.replay = replay
         self.charged: set[bytes] = set()
         """Answers already counted in the current retrieval: a repeated question is free, as in a workspace."""
         self._made: set[bytes] = set()
         self._last: dict[bytes, Answer] = {}
-        if replay and not self.path.is_file():
-            raise EvaluationError(f"no such recording: {str(path)!r}; make it with --record {path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as connection:
-            connection.executescript(_TABLES)
+            problems = [row for (row,) in connection.execute("PRAGMA quick_check") if row != "ok"]
+        if problems:
+            raise self._damaged(problems[0])
 
-    def models(self) -> dict[str, tuple[str, Any]]:
-        """Return the kind and the model of each part, as `model_of` describes it."""
+    def count(self) -> int:
+        """Return the number of answers."""
         with self._open() as connection:
-            return {part: (kind, json.loads(model)) for part, kind, model in connection.execute("SELECT * FROM models")}
+            [number] = connection.execute("SELECT count(*) FROM answers").fetchone()
+        return int(number)
 
-    def use_model(self, part: str, kind: str, model: Any) -> None:
-        """Record the model of a part. Raises `EvaluationError` if the file has answers of another one."""
-        known = self.models().get(part)
-        if known is None:
-            with self._open() as connection:
-                connection.execute("INSERT INTO models VALUES (?, ?, ?)", (part, kind, json.dumps(model)))
-        elif known != (kind, json.loads(json.dumps(model))):
-            raise EvaluationError(
-                f"{str(self.path)!r} has answers of the {part} {known[1]!r}, not of {model!r}; record to another file"
-            )
+    def known_embedder(self, name: str) -> dict[str, Any] | None:
+        """Return the identity that an embedder had when it was last reached."""
+        with self._open() as connection:
+            row = connection.execute("SELECT model FROM models WHERE part = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def name_embedder(self, name: str, model: Any) -> None:
+        """Keep the identity of an embedder."""
+        with self._open() as connection:
+            connection.execute("INSERT OR REPLACE INTO models VALUES (?, 'embedder', ?)", (name, json.dumps(model)))
 
     def answers(
-        self, model: Any, asked: Sequence[Asked], ask: Ask, *, warm_up: Callable[[], None] = lambda: None
+        self,
+        model: Any,
+        asked: Sequence[Asked],
+        ask: Ask,
+        *,
+        warm_up: Callable[[], None] = lambda: None,
+        is_model: bool = True,
     ) -> list[bytes]:
         """Return the answer to each question, and count the cost of all in the trace.
 
@@ -159,9 +155,7 @@ class AnswerStore:
             asked: The questions.
             ask: Asks the model the questions whose answers are missing.
             warm_up: Called before the model is asked; its time is not charged.
-
-        Raises:
-            MissingRecordError: An answer is missing in a replay.
+            is_model: Count a call of a model.
         """
         start, cpu = perf_counter(), process_time()
         keys = [_key(model, one) for one in asked]
@@ -169,14 +163,12 @@ class AnswerStore:
             known = self._known(keys)
             this.detail[CACHED] = any(key not in self._made for key in known)
             missing = [(key, one) for key, one in dict(zip(keys, asked, strict=True)).items() if key not in known]
-            if missing and self.replay:
-                raise _absent(self.path, model, [one for _, one in missing])
             if missing:
                 warm_up()
             for first in range(0, len(missing), TEXTS_AT_ONCE):
                 known |= self._ask(missing[first : first + TEXTS_AT_ONCE], ask)
             new = [known[key] for key in dict.fromkeys(keys) if key not in self.charged]
-            if new:
+            if new and is_model:
                 trace.model_call(tokens=round(sum(one.tokens for one in new)))
             for note in dict.fromkeys(one.note for one in new if one.note):
                 trace.degraded(note)
@@ -247,13 +239,27 @@ class AnswerStore:
         """Open a connection for one transaction, so that threads and processes can share the file."""
         try:
             with closing(sqlite3.connect(self.path, timeout=30)) as connection, connection:
+                tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+                [version] = connection.execute("PRAGMA user_version").fetchone()
+                if (tables, version) == (set(), VERSION):
+                    connection.executescript(_TABLES)
+                elif (tables, version) != ({"models", "answers"}, VERSION):
+                    raise EvaluationError(
+                        f"{str(self.path)!r} is not a file of answers of version {VERSION}, but of version {version} "
+                        f"with the tables {sorted(tables)}; delete it, or give another with --answers"
+                    )
                 yield connection
         except sqlite3.OperationalError as error:
-            raise EvaluationError(f"cannot use {str(self.path)!r}: {error}; give another file or folder") from error
-        except sqlite3.DatabaseError as error:
             raise EvaluationError(
-                f"the file of answers {str(self.path)!r} is damaged: {error}; delete it to ask the models again"
+                f"cannot use {str(self.path)!r}: {error}; give another file with --answers"
             ) from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: object) -> EvaluationError:
+        return EvaluationError(
+            f"the file of answers {str(self.path)!r} is damaged: {error}; delete it to ask the models again"
+        )
 
 
 def _key(model: Any, asked: Asked) -> bytes:
@@ -262,15 +268,6 @@ def _key(model: Any, asked: Asked) -> bytes:
 
 def _bytes(answer: Any) -> bytes:
     return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-
-
-def _absent(path: Path, model: Any, missing: list[Asked]) -> MissingRecordError:
-    name = " ".join(str(model[key]) for key in ("provider", "model") if key in model) or model["use"]
-    others = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-    return MissingRecordError(
-        f"{str(path)!r} has no answer of {name!r} to the {missing[0]['role']} {missing[0]['text'][:SHOWN]!r}{others}; "
-        f"record it with --record {path}"
-    )
 
 
 def charged(stages: Sequence[Stage], key: str = CHARGED) -> float:
@@ -284,10 +281,10 @@ class RecordedModel:
     Args:
         file: The answers.
         model: The identity of the model.
-        live: The model that answers missing questions; None in a replay.
+        live: The model that answers missing questions.
     """
 
-    def __init__(self, file: AnswerStore, model: Any, live: Any = None) -> None:
+    def __init__(self, file: AnswerStore, model: Any, live: Any) -> None:
         self.file, self.model, self.live = file, model, live
 
 
@@ -298,7 +295,7 @@ class RecordedEmbedder(RecordedModel):
 
     @property
     def fingerprint(self) -> EmbedderFingerprint:
-        return self.live.fingerprint if self.live is not None else EmbedderFingerprint(**self.model)
+        return EmbedderFingerprint(**self.model)
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         def warm_up() -> None:
@@ -368,9 +365,6 @@ class RecordedReranker(RecordedModel):
         asked = {"role": "rerank", "text": query, "texts": list(texts)}
         [said] = self.file.answers(self.model, [asked], lambda _: [list(map(float, self.live.rerank(query, texts)))])
         return list(json.loads(said))
-
-
-_RECORDED = {"embedder": RecordedEmbedder, "generator": RecordedGenerator, "reranker": RecordedReranker}
 
 
 def fingerprint_of(embedder: Embedder) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -15,10 +16,10 @@ from typing import Any
 from ragistry.config.problems import Problems
 from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.data.dataset import Dataset, Run
-from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
+from ragistry.evaluation.data.dataset import Run
+from ragistry.evaluation.systems.foreign import N_RESULTS, ForeignTechnique, RecordedForeign, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
-from ragistry.evaluation.systems.recorded_answers import model_of, plain
+from ragistry.evaluation.systems.recorded_answers import AnswerStore, model_of, plain
 from ragistry.evaluation.systems.variants import Variant
 from ragistry.plugins import written_name
 from ragistry.techniques.checks import Checked, Entry, Parts, VariedFile, check_entries, read_entries
@@ -50,8 +51,6 @@ class System:
         index: The index that it searches; None for an object with its own store.
         own_top_k: The grid varies its ``top_k``, so it is ranked with its own.
         search_top_k: Number of results of a search; None for the technique's own.
-        embeds: The embedder affects its rankings.
-        not_resumed: Why earlier answers are never reused; empty if they are.
         run: Its rankings, if it is a run that is not asked.
     """
 
@@ -61,18 +60,7 @@ class System:
     index: DatasetIndex | None = None
     own_top_k: bool = False
     search_top_k: int | None = None
-    embeds: bool = False
-    not_resumed: str = ""
     run: Run | None = None
-
-    def key(self, dataset: Dataset, embedder: Any) -> dict[str, Any]:
-        """Return what decides its rankings, besides how it is asked; rankings with another key are not reused."""
-        return {
-            "dataset": dataset.content_hash(),
-            "technique": self.configuration,
-            "embedder": embedder if self.embeds else None,
-            "versions": versions(),
-        }
 
     @property
     def chunks_per_document(self) -> float:
@@ -139,18 +127,21 @@ def is_ready(given: Any) -> bool:
     return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))
 
 
-def ready_system(name: str, given: Any) -> System:
-    """Make a system of an object with its own store, whose configuration is its attributes, or of a run."""
+def ready_system(name: str, given: Any, answers: AnswerStore | None = None) -> System:
+    """Make a system of an object with its own store, whose configuration is its attributes, or of a run.
+
+    ``answers``: keeps what a function or an endpoint answers.
+    """
     if is_run(given):
         return System(name, RegisteredTechnique(name, RunTechnique()), {"use": "run"}, run=given)
     inner = given.technique if isinstance(given, RegisteredTechnique) else given
-    configuration, not_resumed = describe(type(inner), {})
-    try:
+    configuration = describe(type(inner), {})
+    with suppress(TypeError, ValueError, RecursionError):  # Attributes may be anything.
         configuration["config"] = plain(json.loads(json.dumps(getattr(inner, "__dict__", {}))))
-    except (TypeError, ValueError, RecursionError) as error:
-        not_resumed = not_resumed or f"its attributes cannot be saved as JSON ({error})"
-    made = registered(name, inner)
-    return System(name, made, configuration, search_top_k=own_top_k(inner), not_resumed=not_resumed)
+    search_top_k = own_top_k(inner)
+    if answers is not None and isinstance(inner, ForeignTechnique) and inner.identity is not None:
+        inner = RecordedForeign(inner, answers)
+    return System(name, registered(name, inner), configuration, search_top_k=search_top_k)
 
 
 def own_top_k(technique: Any) -> int | None:
@@ -271,14 +262,14 @@ def model_in(resources: Mapping[str, Any], want: Want) -> Any:
     return resources.get(kind) if name is None else resources.get(f"{kind}s", {}).get(name)
 
 
-def resolve(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str]:
-    """Return an entry with its defaults, code, models and bases, and why its answers are never reused."""
+def resolve(registry: TechniqueRegistry, name: str) -> dict[str, Any]:
+    """Return an entry with its defaults, code, models and bases."""
     entry, cls = registry.entry(name), registry.technique_class(name)
     config, model = dict(entry.config), config_model(cls)
     if model is not None:
         for key, value in model.model_validate(config):
             config.setdefault(model.model_fields[key].alias or key, value)
-    found, not_resumed = describe(cls, config)
+    found = describe(cls, config)
     models = [(want, model_in(registry.resources, want)) for want in wants(registry, name) if want[0] in MODELS]
     if judges := {want[1] or want[0]: model_of(one) for want, one in models if one is not None}:
         found["models"] = judges
@@ -286,18 +277,14 @@ def resolve(registry: TechniqueRegistry, name: str) -> tuple[dict[str, Any], str
         found["encoder"] = encoder.fingerprint
     bases = {one: resolve(registry, one) for one in registry.builds_on(name)}
     if bases:
-        found["bases"] = {one: configuration for one, (configuration, _) in bases.items()}
-    if name in registry.parts.ready or registry.parts.models.get(name):
-        not_resumed = not_resumed or f"{name} is or uses an object of a program, which may be anything"
-    return found, not_resumed or next((reason for _, reason in bases.values() if reason), "")
+        found["bases"] = bases
+    return found
 
 
-def describe(cls: type[Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a class with its code and configuration, and why its answers are never reused; empty if they are."""
-    code = code_hash(cls)
-    reason = f"{cls.__qualname__} is defined in a function and may use its variables" if "<" in cls.__qualname__ else ""
-    found = {"use": f"{written_name(cls.__module__)}:{cls.__qualname__}", "code": code, "config": plain(config)}
-    return found, reason if code else f"{cls.__qualname__} has no source file"
+def describe(cls: type[Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a class with its code and configuration."""
+    use = f"{written_name(cls.__module__)}:{cls.__qualname__}"
+    return {"use": use, "code": code_hash(cls), "config": plain(config)}
 
 
 def code_hash(cls: type[Any]) -> str | None:
