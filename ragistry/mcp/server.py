@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import asynccontextmanager, redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
@@ -122,43 +122,23 @@ def serve_stdio(tool: SearchLibraryTool) -> None:
 
 async def _stdio(server: Server[Any]) -> None:
     # The SDK writes messages to a copy of standard output, and redirects other output to standard error.
-    async with stdio_server() as (incoming, outgoing):
-        messages = AnsweredStream(incoming, outgoing)
+    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+        passed, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        group.start_soon(_pass_messages, incoming, passed, outgoing)
         with redirect_stdout(sys.stderr):  # otherwise buffered output would be written to standard output at the end
             await server.run(messages, outgoing, server.create_initialization_options())
+        group.cancel_scope.cancel()
 
 
-class AnsweredStream:
-    """The messages of a client. A line that is not a message is answered with an error; the SDK would ignore it."""
-
-    def __init__(self, incoming: Any, outgoing: Any) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-
-    async def receive(self) -> SessionMessage | Exception:
-        """Return the next message. Raises `anyio.EndOfStream`."""
-        while isinstance(message := await self._incoming.receive(), Exception):
-            await self._outgoing.send(SessionMessage(_error_of(message)))
-        return message  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._incoming.aclose()
-
-    def __aiter__(self) -> AnsweredStream:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> AnsweredStream:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+async def _pass_messages(incoming: Any, passed: Any, outgoing: Any) -> None:
+    """Pass on the messages of a client. Answer a line that is not a message with an error; the SDK would ignore it."""
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
+        async with passed:
+            async for message in incoming:
+                if isinstance(message, Exception):
+                    await outgoing.send(SessionMessage(_error_of(message)))
+                else:
+                    await passed.send(message)
 
 
 def _error_of(error: Exception) -> types.JSONRPCError:
