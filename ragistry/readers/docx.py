@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from ragistry.readers.blocks import REPAIR, Block, ReadDocument, UnreadableFileError, words_of
 from ragistry.readers.docx_parts import (
@@ -32,7 +31,7 @@ from ragistry.readers.docx_parts import (
     numbering_of,
     value_of,
 )  # fmt: skip
-from ragistry.readers.drawing import chart_markdown, chart_parts, diagram_markdown, paragraph_text
+from ragistry.readers.drawing import chart_blocks, diagram_blocks, paragraph_text
 from ragistry.readers.formulas import M, office_formula
 from ragistry.readers.office_package import picture_text, whole_number
 from ragistry.readers.office_text import Element, Line, OfficeText, Paragraph, Table
@@ -386,7 +385,7 @@ class _Reader(OfficeText):
             elif tag in (C + "chart", CX + "chart"):
                 line.after += self._chart(self._target(child, "id"))
             elif tag == DGM + "relIds":
-                line.after += self._diagram(self._target(child, "dm"))
+                line.after += diagram_blocks(self._package, self._target(child, "dm"), self.place)
             elif tag == A + "p":
                 if text := escape_markup(" ".join(paragraph_text(child).split())):
                     line.after.append(Block(text, self.place))
@@ -405,19 +404,8 @@ class _Reader(OfficeText):
         return "" if relation is None or relation.external else relation.target
 
     def _chart(self, name: str) -> list[Block]:
-        root = self._package.xml(name) if name else None
-        if root is None:
-            return []
         self._parts_read.add(name)
-        texts = [chart_markdown(root)]
-        for drawing in chart_parts(self._package, name):
-            texts += ["\n".join(paragraph_text(one) for one in drawing.iter(A + "p"))]
-        return [Block(text, replace(self.place, kind="chart")) for text in texts if text.strip()]
-
-    def _diagram(self, name: str) -> list[Block]:
-        root = self._package.xml(name) if name else None
-        text = "" if root is None else diagram_markdown(root)
-        return [Block(text, self.place)] if text else []
+        return chart_blocks(self._package, name, self.place)
 
 
 _PAGE_FIELD = re.compile(r"\b(PAGE|NUMPAGES|SECTIONPAGES)\b", re.IGNORECASE)

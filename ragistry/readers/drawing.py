@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from lxml import etree
 
+from ragistry.readers.blocks import Block, Place
 from ragistry.readers.formulas import office_formula
 from ragistry.readers.number_formats import format_number
 from ragistry.readers.office_package import (
@@ -234,13 +236,21 @@ def diagram_items(root: etree._Element) -> list[tuple[int, str]]:
     return items
 
 
-def diagram_markdown(root: etree._Element) -> str:
+def chart_blocks(
+    package: Package, name: str, place: Place, write: Callable[[etree._Element], str] = chart_markdown
+) -> list[Block]:
+    """Return a chart, and the texts of the drawings in it, in which people write next to the data."""
+    root = package.xml(name) if name else None
+    if root is None:
+        return []
+    drawings = map(package.xml, package.related(name, "chartUserShapes"))
+    texts = [write(root), *(plain_markdown(body_text(one, "\n\n")) for one in drawings)]
+    return [Block(text, replace(place, kind="chart")) for text in texts if text]
+
+
+def diagram_blocks(package: Package, name: str, place: Place) -> list[Block]:
     """Return a SmartArt diagram as a nested list."""
-    return "\n".join(f"{'    ' * depth}- {plain_markdown(text)}" for depth, text in diagram_items(root))
-
-
-def chart_parts(package: Package, name: str) -> Iterator[etree._Element]:
-    """Yield the roots of the drawings in a chart, in which people write next to the data."""
-    for drawing in package.related(name, "chartUserShapes"):
-        if (root := package.xml(drawing)) is not None:
-            yield root
+    root = package.xml(name) if name else None
+    items = [] if root is None else diagram_items(root)
+    text = "\n".join(f"{'    ' * depth}- {plain_markdown(text)}" for depth, text in items)
+    return [Block(text, place)] if text else []

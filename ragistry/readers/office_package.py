@@ -170,6 +170,11 @@ class Package:
         """Return the names of the parts to which relations of one kind lead."""
         return [one.target for one in self.relations(name).values() if one.kind == kind and not one.external]
 
+    def part(self, name: str, identity: str) -> str:
+        """Return the name of the part to which an identifier in another part leads; empty for an address."""
+        one = self.relations(name).get(identity)
+        return "" if one is None or one.external else one.target
+
     @cached_property
     def main(self) -> str:
         """The name of the document's main part."""

@@ -10,16 +10,14 @@ from lxml import etree
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.drawing import (
     body_text,
-    chart_markdown,
-    chart_parts,
+    chart_blocks,
     children,
-    diagram_markdown,
+    diagram_blocks,
     paragraph_text,
     shape_text,
 )
 from ragistry.readers.office_package import (
     Package,
-    Relation,
     attribute,
     clean,
     heading,
@@ -27,7 +25,9 @@ from ragistry.readers.office_package import (
     markdown_cell,
     markdown_table,
     plain_markdown,
+    whole_number,
 )
+from ragistry.readers.word_processing import Level, ListLines, count_item
 
 TITLES = {"title", "ctrTitle"}
 REPEATED = {"ftr", "dt", "hdr", "sldNum"}
@@ -54,7 +54,6 @@ class _Deck:
         if self.name in package.damaged:
             raise UnreadableFileError(f"cannot be read (its part {self.name} is damaged); {REPAIR}")
         self.root = root
-        self.relations = package.relations(self.name)
         self.authors = self._read_authors()
         self.repeated: set[str] = set()
         self.styles: dict[str, etree._Element | None] = {}
@@ -68,14 +67,14 @@ class _Deck:
         missing: list[int] = []
         for number, entry in enumerate(self.root.iterfind("{*}sldIdLst/{*}sldId"), start=1):
             place = Place(page=number, label=str(number + shift) if shift else "")
-            relation = self.relations.get(attribute(entry, "id"))
-            root = self.package.xml(relation.target) if relation and not relation.external else None
-            if relation is None or root is None:
+            name = self.package.part(self.name, attribute(entry, "id"))
+            root = self.package.xml(name) if name else None
+            if root is None:
                 missing.append(number)
                 document.blocks.append(Block("", place))
                 continue
-            slides.append(relation.target)
-            blocks = list(_Slide(self, relation.target, root, place).blocks())
+            slides.append(name)
+            blocks = list(_Slide(self, name, root, place).blocks())
             document.blocks += blocks or [Block("", place)]
         for name in self.package.related(self.name, "handoutMaster"):
             if (root := self.package.xml(name)) is not None:
@@ -99,7 +98,7 @@ class _Deck:
 
     def _read_authors(self) -> dict[str, str]:
         found = {}
-        for relation in self.relations.values():
+        for relation in self.package.relations(self.name).values():
             if relation.kind in ("commentAuthors", "authors") and not relation.external:
                 root = self.package.xml(relation.target)
                 for one in root if root is not None else ():
@@ -122,7 +121,6 @@ class _Slide:
 
     def __init__(self, deck: _Deck, part: str, root: etree._Element, place: Place) -> None:
         self.deck, self.part, self.root, self.place = deck, part, root, place
-        self.relations = deck.package.relations(part)
         self.chain = deck.layout_chain(part)
 
     def blocks(self) -> Iterator[Block]:
@@ -206,27 +204,14 @@ class _Slide:
                     if rows := _table_rows(element):
                         yield Block(markdown_table(rows), self.place)
                 case "chart":
-                    relation, root = self._related(attribute(element, "id"))
-                    if relation and root is not None:
-                        texts = [chart_markdown(root)]
-                        texts += [
-                            plain_markdown(body_text(one, "\n\n"))
-                            for one in chart_parts(self.deck.package, relation.target)
-                        ]
-                        yield from (Block(text, self._placed("chart")) for text in texts if text)
+                    name = self.deck.package.part(self.part, attribute(element, "id"))
+                    yield from chart_blocks(self.deck.package, name, self.place)
                 case "relIds":
-                    _, root = self._related(attribute(element, "dm"))
-                    if root is not None and (text := diagram_markdown(root)):
-                        yield Block(text, self.place)
+                    name = self.deck.package.part(self.part, attribute(element, "dm"))
+                    yield from diagram_blocks(self.deck.package, name, self.place)
                 case "oleObj":
                     self.deck.objects += 1
                     return
-
-    def _related(self, identity: str) -> tuple[Relation | None, etree._Element | None]:
-        relation = self.relations.get(identity)
-        if relation is None or relation.external:
-            return None, None
-        return relation, self.deck.package.xml(relation.target)
 
     def _notes(self) -> Iterator[Block]:
         """Yield the page of notes: its text and tables as one block, before its header and footer."""
@@ -257,30 +242,22 @@ class _Slide:
     def _paragraphs(self, shape: etree._Element) -> Iterator[str]:
         """Yield the paragraphs of a shape; consecutive items of lists in one piece."""
         body = shape.find("{*}txBody")
-        items: list[str] = []
-        open_levels: list[int] = []
-        counts: dict[int, tuple[str, int]] = {}
+        items = ListLines(indent=4)
+        counts: dict[int, int] = {}
+        kinds: dict[int, str] = {}
         styles = self._list_styles(shape, body) if body is not None else []
         for paragraph in body.iterfind("{*}p") if body is not None else ():
             text = plain_markdown(paragraph_text(paragraph).strip())
             if not text:
                 continue
             level, bullet = _bullet(paragraph, styles)
-            if bullet is None:
-                if items:
-                    yield "\n".join(items)
-                items, open_levels, counts = [], [], {}
-                yield text
+            if bullet is not None:
+                items.add(level, _label(bullet, level, counts, kinds), text)
                 continue
-            while open_levels and open_levels[-1] >= level:
-                open_levels.pop()
-            indent = "    " * len(open_levels)
-            open_levels.append(level)
-            counts = {key: value for key, value in counts.items() if key <= level}
-            marker = _marker(bullet, level, counts)
-            items.append(f"{indent}{marker} {text}".replace("\n", f"\n{indent}  "))
-        if items:
-            yield "\n".join(items)
+            yield from filter(None, [items.take()])
+            counts.clear()
+            yield text
+        yield from filter(None, [items.take()])
 
     def _list_styles(self, shape: etree._Element, body: etree._Element) -> list[etree._Element]:
         """Return the places that may define the marks of a shape's lists, the nearest first."""
@@ -328,41 +305,26 @@ def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tupl
     return level, None
 
 
-def _marker(bullet: etree._Element, level: int, counts: dict[int, tuple[str, int]]) -> str:
-    """Return the mark of an item as Markdown; letters and Roman numbers follow a bullet."""
-    if local(bullet) != "buAutoNum":
-        counts.pop(level, None)
-        return "-"
+def _label(bullet: etree._Element, level: int, counts: dict[int, int], kinds: dict[int, str]) -> str:
+    """Count an item and return its number, or ``-``; another kind of number than the item before has starts again."""
     kind, start = bullet.get("type") or "arabicPeriod", bullet.get("startAt") or "1"
-    before, number = counts.get(level, ("", 0))
-    number = number + 1 if before == kind + start else int(start) if start.isdecimal() else 1
-    counts[level] = kind + start, number
+    is_number = local(bullet) == "buAutoNum"
+    own = kind + start if is_number else ""
+    if kinds.get(level) != own:
+        counts.pop(level, None)
+        kinds[level] = own
+    case = "upper" if "Uc" in kind else "lower"
     after = ")" if "Paren" in kind else "." if "Period" in kind else ""
-    if kind.startswith("alpha"):
-        text = _letters(number)
+    before = "(" if "ParenBoth" in kind else ""
+    if not is_number:
+        style = "bullet"
+    elif kind.startswith("alpha"):
+        style = f"{case}Letter"
     elif kind.startswith("roman"):
-        text = _roman(number)
+        style = f"{case}Roman"
     else:
-        return f"{number}{after or '.'}"
-    text = text.upper() if "Uc" in kind else text
-    return f"- {'(' if 'ParenBoth' in kind else ''}{text}{after}"
-
-
-def _letters(number: int) -> str:
-    return chr(97 + (number - 1) % 26) * ((number - 1) // 26 % 20 + 1)
-
-
-def _roman(number: int) -> str:
-    text = ""
-    number %= 4_000
-    for value, letters in zip(
-        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
-        strict=True,
-    ):
-        text += letters * (number // value)
-        number %= value
-    return text
+        style, before, after = "decimal", "", after or "."
+    return count_item({level: Level(style, (before, level, after), whole_number(start, 1))}, level, counts)
 
 
 def _table_rows(table: etree._Element) -> list[list[str]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
-from ragistry.readers.drawing import body_text, chart_lines, chart_parts, diagram_markdown, shape_text
+from ragistry.readers.drawing import body_text, chart_blocks, chart_lines, diagram_blocks, shape_text
 from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.readers.office_package import (
     Package,
@@ -424,30 +424,21 @@ class _Workbook:
 
 def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
     """Yield the texts, charts, diagrams and alternative texts of a drawing on a sheet."""
-    root = package.xml(part)
-    relations = package.relations(part)
+    root, place = package.xml(part), Place(sheet=sheet)
     for element in root.iter("{*}*") if root is not None else ():
         if any(local(above) == "Fallback" for above in element.iterancestors()):
             continue
         match local(element):
             case "cNvPr":
                 if text := shape_text(element):
-                    yield Block(text, Place(sheet=sheet))
+                    yield Block(text, place)
             case "txBody":
                 if text := body_text(element, "\n\n"):
-                    yield Block(plain_markdown(text), Place(sheet=sheet))
+                    yield Block(plain_markdown(text), place)
             case "chart":
-                relation = relations.get(attribute(element, "id"))
-                chart = package.xml(relation.target) if relation and not relation.external else None
-                if relation and chart is not None:
-                    text = chart_lines(chart)
-                    texts = [text, *(body_text(one, "\n\n") for one in chart_parts(package, relation.target))]
-                    yield from (Block(one, Place(sheet=sheet, kind="chart")) for one in texts if one)
+                yield from chart_blocks(package, package.part(part, attribute(element, "id")), place, chart_lines)
             case "relIds":
-                relation = relations.get(attribute(element, "dm"))
-                data = package.xml(relation.target) if relation and not relation.external else None
-                if data is not None and (text := diagram_markdown(data)):
-                    yield Block(text, Place(sheet=sheet))
+                yield from diagram_blocks(package, package.part(part, attribute(element, "dm")), place)
 
 
 def prompt_blocks(texts: Iterable[str | None], sheet: str) -> Iterator[Block]:

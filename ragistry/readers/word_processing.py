@@ -90,9 +90,14 @@ def table_markdown(rows: list[list[str]]) -> str:
 
 
 class ListLines:
-    """Collect the items of a list as lines of Markdown, indented below the item that contains them."""
+    """Collect the items of a list as lines of Markdown, indented below the item that contains them.
 
-    def __init__(self) -> None:
+    Args:
+        indent: Blanks before an item in another one; 0: as many as the mark of that is wide.
+    """
+
+    def __init__(self, indent: int = 0) -> None:
+        self._indent = indent
         self._lines: list[str] = []
         self._open: list[tuple[int, int]] = []  # depth and width of the marks around the next item
 
@@ -102,7 +107,7 @@ class ListLines:
         while self._open and self._open[-1][0] >= depth:
             self._open.pop()
         indent = " " * sum(width for _, width in self._open)
-        self._open.append((depth, len(mark) if _MARKER.fullmatch(label) else 2))
+        self._open.append((depth, self._indent or (len(mark) if _MARKER.fullmatch(label) else 2)))
         inner = indent + " " * self._open[-1][1]
         self._lines.append(indent + mark + text.replace("\n", "\n" + inner))
 
