@@ -200,20 +200,20 @@ class SavedJobs:
         self._submit(job)  # if the server is closing, the next one runs it
         return job
 
-    def visible(self, kind: Kind, caller: Caller) -> list[SavedJob]:
-        """Return the jobs of a kind that the caller may see, newest first."""
-        found = [job for job in self.all() if job.kind == kind and _may_see(caller, job)]
+    def visible(self, caller: Caller) -> list[SavedJob]:
+        """Return the jobs that the caller may see, newest first."""
+        found = [job for job in self.all() if _may_see(caller, job)]
         return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
 
-    def get(self, id: str, kind: Kind, caller: Caller) -> SavedJob:
+    def get(self, id: str, caller: Caller) -> SavedJob:
         """Return a job by its id.
 
         Raises:
             JobNotFoundError: The job does not exist, or the caller may not see it.
         """
-        job = next((job for job in self.visible(kind, caller) if job.id == id), None)
+        job = next((job for job in self.visible(caller) if job.id == id), None)
         if job is None:
-            raise JobNotFoundError(f"{kind} {id[:100]!r} does not exist; the server forgets old jobs")
+            raise JobNotFoundError(f"job {id[:100]!r} does not exist; the server forgets old jobs")
         return job
 
     def all(self) -> list[SavedJob]:

@@ -14,16 +14,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
 from ragistry.readers.formats import suffix_of
-from ragistry.server.jobs import FILES, Kind, as_mapping
+from ragistry.server.jobs import FILES, as_mapping
 from ragistry.server.route import caller_of, needs, new_router, served_by
-from ragistry.server.schemas import (
-    ComparisonList,
-    ComparisonModel,
-    ComparisonRequest,
-    JobList,
-    JobModel,
-    TextBatch,
-)
+from ragistry.server.schemas import ComparisonList, ComparisonRequest, JobList, JobModel, TextBatch
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
 from ragistry.utils.custom_metadata import checked_metadata, date_text, parse_json
 
@@ -129,27 +122,7 @@ def _added(
     return as_mapping(served_by(request).jobs.add(folder, "ingest", caller, collection, arguments), caller)
 
 
-@router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
-def list_jobs(request: Request) -> Any:
-    """List the ingest jobs of this token; an unlimited admin token lists all."""
-    caller = caller_of(request)
-    return {"jobs": [as_mapping(job, caller) for job in served_by(request).jobs.visible("ingest", caller)]}
-
-
-@router.get("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
-def get_job(request: Request, id: str) -> Any:
-    """Return a job with its progress and report."""
-    caller = caller_of(request)
-    return as_mapping(served_by(request).jobs.get(id, "ingest", caller), caller)
-
-
-@router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
-def cancel_job(request: Request, id: str) -> Any:
-    """Cancel a job, or remove one that has ended. Sources that are already written stay."""
-    return _cancelled(request, id, "ingest")
-
-
-@router.post("/comparisons", status_code=202, response_model=ComparisonModel, openapi_extra=needs("write"))
+@router.post("/comparisons", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
 def start_comparison(request: Request, body: ComparisonRequest) -> Any:
     """Compare techniques over the whole library in a background job."""
     served, caller = served_by(request), caller_of(request)
@@ -165,29 +138,37 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
         return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments), caller)
 
 
+@router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
+def list_jobs(request: Request) -> Any:
+    """List the ingests and comparisons of this token; an unlimited admin token lists all."""
+    return {"jobs": _visible(request)}
+
+
 @router.get("/comparisons", response_model=ComparisonList, openapi_extra=needs("write"))
 def list_comparisons(request: Request) -> Any:
-    """List the comparisons of this token; an unlimited admin token lists all."""
-    found = served_by(request).jobs.visible("comparison", caller_of(request))
-    return {"comparisons": [as_mapping(job, caller_of(request)) for job in found]}
+    """List the comparisons among the jobs."""
+    return {"comparisons": [job for job in _visible(request) if job["kind"] == "comparison"]}
 
 
-@router.get("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
-def get_comparison(request: Request, id: str) -> Any:
-    """Return a comparison with its progress and verdict."""
+def _visible(request: Request) -> list[dict[str, Any]]:
     caller = caller_of(request)
-    return as_mapping(served_by(request).jobs.get(id, "comparison", caller), caller)
+    return [as_mapping(job, caller) for job in served_by(request).jobs.visible(caller)]
 
 
-@router.delete("/comparisons/{id}", response_model=ComparisonModel, openapi_extra=needs("write"))
-def cancel_comparison(request: Request, id: str) -> Any:
-    """Cancel a comparison, or remove one that has ended with its report."""
-    return _cancelled(request, id, "comparison")
+@router.get("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
+@router.get("/comparisons/{id}", response_model=JobModel, openapi_extra=needs("write"))
+def get_job(request: Request, id: str) -> Any:
+    """Return a job with its progress and report."""
+    caller = caller_of(request)
+    return as_mapping(served_by(request).jobs.get(id, caller), caller)
 
 
-def _cancelled(request: Request, id: str, kind: Kind) -> dict[str, Any]:
+@router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
+@router.delete("/comparisons/{id}", response_model=JobModel, openapi_extra=needs("write"))
+def cancel_job(request: Request, id: str) -> Any:
+    """Cancel a job, or remove one that has ended with its report. Sources that are already written stay."""
     jobs, caller = served_by(request).jobs, caller_of(request)
-    job = jobs.get(id, kind, caller)
+    job = jobs.get(id, caller)
     if job.ended:
         jobs.remove(job)
     else:
@@ -207,11 +188,11 @@ REPORT_CONTENT: dict[str, Any] = {"application/json": {}, "text/markdown": {}, "
 def get_report(request: Request, id: str, format: Literal["json", "markdown", "html"] = "json") -> Response:
     """Return the full report of a comparison."""
     jobs = served_by(request).jobs
-    job = jobs.get(id, "comparison", caller_of(request))
+    job = jobs.get(id, caller_of(request))
     try:
         text = (jobs.folder / job.id / REPORTS[format]).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise JobNotFoundError(f"comparison {id!r} has no report; its state is {job.state}") from error
+        raise JobNotFoundError(f"{job.kind} {id!r} has no report of techniques; its state is {job.state}") from error
     if format == "html":
         return HTMLResponse(text)
     if format == "markdown":

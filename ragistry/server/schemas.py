@@ -12,7 +12,7 @@ from ragistry.http.errors import ErrorDetail
 from ragistry.library.ingest.report import IngestReport
 from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import TechniqueInfo
-from ragistry.server.jobs import State
+from ragistry.server.jobs import Kind, State
 from ragistry.techniques.routing.route import Route
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
 from ragistry.utils.limits import QUERIES
@@ -268,40 +268,34 @@ class ComparisonReportModel(BaseModel):
     failures: dict[str, str]
 
 
-class JobBase(BaseModel):
-    """A job. ``current``, ``done``, ``total``: its progress. ``created``, ``finished``: seconds since 1970."""
+class JobModel(BaseModel):
+    """An ingest or a comparison. A cancelled or failed ingest has a ``report`` too, if it has written any source.
+
+    ``current``, ``done``, ``total``: its progress. ``created``, ``finished``: seconds since 1970. ``collection``: where
+    an ingest writes to. The report of a comparison is its verdict; the full one is at ``/v1/comparisons/{id}/report``.
+    """
 
     id: str
+    kind: Kind
     state: State
     owner: str
+    collection: str | None
     created: float
     finished: float | None
     current: str
     done: int
     total: int
     error: ErrorDetail | None
-
-
-class JobModel(JobBase):
-    """An ingest. A cancelled or failed ingest has a ``report`` too, if it has written any source."""
-
-    collection: str
-    report: IngestReportModel | None
+    report: IngestReportModel | ComparisonReportModel | None
 
 
 class JobList(BaseModel):
-    """Ingest jobs, newest first."""
+    """Ingests and comparisons, newest first."""
 
     jobs: list[JobModel]
-
-
-class ComparisonModel(JobBase):
-    """A comparison. Its full report is at ``/v1/comparisons/{id}/report``."""
-
-    report: ComparisonReportModel | None
 
 
 class ComparisonList(BaseModel):
     """Comparisons, newest first."""
 
-    comparisons: list[ComparisonModel]
+    comparisons: list[JobModel]

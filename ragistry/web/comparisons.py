@@ -47,7 +47,7 @@ class ComparisonJobs:
     @property
     def last(self) -> SavedJob | None:
         """The last comparison that was started, unless it had ended before this start of the page."""
-        found = self._saved.visible("comparison", LOCAL_CALLER)
+        found = [job for job in self._saved.visible(LOCAL_CALLER) if job.kind == "comparison"]
         return next((job for job in found if job.finished is None or job.finished >= self._opened), None)
 
     def choices(self, *, generated: bool) -> list[str]:

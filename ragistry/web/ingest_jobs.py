@@ -66,7 +66,7 @@ class IngestJobs:
     def list_jobs(self, collection: str | None = None) -> list[SavedJob]:
         """Return the jobs of a collection or all, newest first, without those that ended before this start."""
         found = [
-            job for job in self._saved.visible("ingest", LOCAL_CALLER)
+            job for job in self._saved.visible(LOCAL_CALLER)
             if "paths" in job.request and collection in (None, job.collection)
             and (job.finished is None or job.finished >= self._opened)
         ]  # fmt: skip

@@ -281,6 +281,8 @@ def test_job_compares_techniques(client: TestClient) -> None:
     job = ended(client, accepted.json(), "comparisons")
     assert job["state"] == "done", job
     assert job["report"]["verdict"]
+    assert client.get(f"/v1/jobs/{job['id']}").json() == job
+    assert client.get("/v1/jobs").json()["jobs"] == client.get("/v1/comparisons").json()["comparisons"] == [job]
     report = client.get(f"/v1/comparisons/{job['id']}/report")
     assert set(report.json()["techniques"]) == {"naive", "bm25"}
     for kind, start in (("markdown", "#"), ("html", "<!doctype html>")):

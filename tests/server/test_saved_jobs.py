@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -98,3 +99,19 @@ def test_only_the_latest_ended_jobs_are_kept(start: Callable[[], Runner], monkey
     runner.saved.close(finish=True)
     assert list(runner.states()) == ["2", "3"]
     assert len(list(runner.saved.folder.glob("*/job.json"))) == 2
+
+
+def test_job_of_an_earlier_version_is_read_and_run(start: Callable[[], Runner], tmp_path: Path) -> None:
+    """``job.json`` as version 0.2.0 wrote it, also with a key that is no longer known."""
+    values = {
+        "id": "1f", "kind": "ingest", "owner": "this machine", "collection": "notes", "request": {"paths": ["/a.md"]},
+        "created": 5.0, "current": "reading", "done": 0, "total": 1, "report": None, "error": None, "inside": 0.0,
+        "stages": {}, "notes": [], "state": "running", "finished": None, "gone": 1,
+    }  # fmt: skip
+    (tmp_path / "jobs" / "1f" / "files").mkdir(parents=True)
+    (tmp_path / "jobs" / "1f" / "job.json").write_text(json.dumps(values))
+    runner = start()
+    runner.release.set()
+    runner.saved.start()
+    runner.saved.close(finish=True)
+    assert runner.states() == {"notes": "done"}
