@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from itertools import compress
+from math import inf
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -29,7 +30,7 @@ SECONDS = 1.0
 PATIENCE = 100
 """The same as a multiple of the time that a look takes, so that looking takes at most 1 % of the time."""
 LONGEST = 60.0
-"""Seconds after which a store that failed is asked again, even if it took long to fail."""
+"""Maximum seconds between two looks, even if a look takes long, or long to fail."""
 KEPT_IN_ALL = 16_384
 """Maximum number of sampled chunks of all targets: with more than 32 targets, each has a sample smaller than 512."""
 LEAST = 16
@@ -38,8 +39,8 @@ EMBEDDED = 32
 """Number of chunks that are embedded if a store has no vectors of the router's embedder."""
 
 Item = TypeVar("Item")
-State = list[SourceInfo] | list[int]
-"""The sources of a store, or its number of chunks; it differs if the store changed."""
+_Look = tuple[dict[str | None, object], float]
+"""The versions of a store, see `_versions`, and the time until which they are valid."""
 
 
 class Sample(NamedTuple):
@@ -103,37 +104,22 @@ def spread(items: Sequence[Item], size: int) -> list[Item]:
     return [items[int(number * step)] for number in range(min(size, len(items)))]
 
 
-class _Seen(NamedTuple):
-    """The state of a store when it was last read, or the error; valid until ``due``."""
-
-    place: Place
-    due: float
-    state: State
-    parts: dict[str, State]  # by collection
-    problem: str = ""
-
-
 class _Kept(NamedTuple):
-    """A sample, the state of its store, and the part of this state that concerns the target."""
+    """What was last read of a target: its sample, or the problem; valid until ``due``."""
 
-    place: Place
-    state: State
-    part: State
-    sample: Sample
-
-
-class _Known(NamedTuple):
-    """The last sample of a target, or the reason why there is none."""
-
+    place: Place | None
+    version: object
     sample: Sample | None
-    problem: str = ""
+    problem: str
+    due: float
 
 
 class _Answer(NamedTuple):
-    """The samples of some targets, valid until ``due``."""
+    """What is known of some targets."""
 
     targets: list[Target]
     samples: list[Sample | None]
+    problems: list[str]
     due: float
 
 
@@ -166,8 +152,7 @@ class Samples:
         self.vocabulary: Vocabulary | None = {} if words else None
         self.seconds = seconds
         self._kept: dict[tuple[str, int], _Kept] = {}  # by target and size of sample
-        self._seen: dict[int, _Seen] = {}
-        self._answer = _Answer([], [], 0.0)
+        self._answer = _Answer([], [], [], 0.0)
         self._lock = Lock()
 
     def of(self, items: Sequence[Reachable]) -> list[Sample | None]:
@@ -189,20 +174,34 @@ class Samples:
 
     def _whole(self, targets: list[Target]) -> list[Sample | None]:
         answer = self._answer
-        if monotonic() < answer.due and answer.targets == targets:
-            return answer.samples
-        size = self._size_for(len(targets))
-        known = [self._known(target, size) for target in targets]
+        if monotonic() >= answer.due or answer.targets != targets:
+            answer = self._answered(targets, self._size_for(len(targets)))
+        for problem in answer.problems:
+            degraded(problem)
+        return answer.samples
+
+    def _answered(self, targets: list[Target], size: int) -> _Answer:
+        places = [target.place(self.store) for target in targets]
+        keys = [(target.name, size) for target in targets]
+        known = [kept for key, place in zip(keys, places, strict=True) if (kept := self._of_place(key, place))]
         # Wait for another thread that reads, perhaps from a slow archive, only if a target is not known yet.
-        if self._lock.acquire(blocking=any(one is None for one in known)):
+        is_current = self._lock.acquire(blocking=len(known) < len(targets))
+        if is_current:
             try:
-                return self._answered(targets, [self._current(target, size) for target in targets])
+                looks: dict[int, _Look] = {}
+                known = [
+                    self._current(target, place, size, looks) for target, place in zip(targets, places, strict=True)
+                ]
             finally:
                 self._lock.release()
-        for target, one in zip(targets, known, strict=True):
-            if one is not None and one.problem:
-                _report(target, one.problem)
-        return [None if one is None else one.sample for one in known]
+        samples, before = [kept.sample for kept in known], self._answer
+        if before.targets == targets and all(map(operator.is_, before.samples, samples)):
+            samples = before.samples
+        problems = [kept.problem for kept in known if kept.problem]
+        answer = _Answer(targets, samples, problems, min((kept.due for kept in known), default=0.0))
+        if is_current:
+            self._answer = answer
+        return answer
 
     def _size_for(self, targets: int) -> int:
         """Return a power of two below the share of each target, so that another target rarely changes it."""
@@ -210,83 +209,42 @@ class Samples:
             return self.size
         return min(self.size, max(LEAST, 1 << (KEPT_IN_ALL // targets).bit_length() - 1))
 
-    def _answered(self, targets: list[Target], samples: list[Sample | None]) -> list[Sample | None]:
-        """Keep the samples, unless a place has a problem, which is reported with each query."""
-        known = self._answer
-        if known.targets == targets and all(map(operator.is_, known.samples, samples)):
-            samples = known.samples
-        places = [place for target in targets if (place := target.place(self.store)) is not None]
-        seen = [self._seen.get(id(place)) for place in places]
-        due = min((0.0 if each is None or each.problem else each.due for each in seen), default=0.0)
-        self._answer = _Answer(targets, samples, due)
-        return samples
-
-    def _known(self, target: Target, size: int) -> _Known | None:
-        """Return what is known of a target without reading its store; None: nothing yet."""
-        place = target.place(self.store)
-        if place is None:
-            return _Known(None)
-        seen, kept = self._seen.get(id(place)), self._kept.get((target.name, size))
-        if seen is not None and seen.place is place and seen.problem:
-            return _Known(None, seen.problem)
-        return _Known(kept.sample) if kept is not None and kept.place is place else None
-
-    def _current(self, target: Target, size: int) -> Sample | None:
-        """Return the sample of a target, read again if the target changed."""
-        place, key = target.place(self.store), (target.name, size)
-        if place is None:
-            return None
+    def _of_place(self, key: tuple[str, int], place: Place | None) -> _Kept | None:
+        """Return what was last read of a target, unless another store replaced its own."""
         kept = self._kept.get(key)
-        if kept is not None and kept.place is not place:  # another store replaced it
-            del self._kept[key]
-            if kept.place is not self.store:
-                self._seen.pop(id(kept.place), None)
-            kept = None
-        seen = self._look(place)
-        if seen.problem:
-            _report(target, seen.problem)
-            return None
-        if kept is not None and kept.state is seen.state:
-            return kept.sample
-        part = seen.state if target.technique is not None else seen.parts.get(target.name) or seen.state
-        if kept is not None and kept.part == part:
-            sample = kept.sample
-        else:
-            start = monotonic()
-            try:
-                sample = self._read(place, target.condition, size)
-            except StoreError as error:
-                _report(target, self._failed(place, monotonic() - start, error).problem)
-                return None
-        self._kept[key] = _Kept(place, seen.state, part, sample)
-        return sample
+        return kept if kept is not None and kept.place is place else None
 
-    def _look(self, place: Place) -> _Seen:
-        """Return the state of a store: the same object as before until it is due."""
-        start = monotonic()
-        seen = self._seen.get(id(place))
-        if seen is not None and seen.place is place and start < seen.due:
-            return seen
-        try:
-            state: State = place.sources() if isinstance(place, LibraryStore) else [place.count()]
-        except StoreError as error:
-            return self._failed(place, monotonic() - start, error)
-        now = monotonic()
-        due = now + max(self.seconds, PATIENCE * (now - start))
-        if seen is not None and seen.place is place and seen.state == state:
-            found = seen._replace(due=due, problem="")
+    def _current(self, target: Target, place: Place | None, size: int, looks: dict[int, _Look]) -> _Kept:
+        """Return what is known of a target, read again if it is due and the target changed."""
+        key, start = (target.name, size), monotonic()
+        kept = self._of_place(key, place)
+        if kept is not None and start < kept.due:
+            return kept
+        if place is None:
+            found = _Kept(None, None, None, "", inf)
         else:
-            found = _Seen(place, due, state, _by_collection(state))
-        self._seen[id(place)] = found
+            try:
+                if id(place) not in looks:
+                    looks[id(place)] = _versions(place), self._due(start)
+                versions, due = looks[id(place)]
+                own = target.name if target.technique is None else None
+                version = versions.get(own, versions[None])
+                is_same = kept is not None and kept.version == version
+                sample = kept.sample if kept is not None and is_same else self._read(place, target.condition, size)
+                found = _Kept(place, version, sample, "", due)
+            except StoreError as error:
+                if place is self.store:
+                    raise
+                said = str(error) or type(error).__name__
+                problem = f"{target.name} is routed by its description only: {said}"
+                found = _Kept(place, None, None, problem, self._due(start))
+        self._kept[key] = found
         return found
 
-    def _failed(self, place: Place, took: float, error: StoreError) -> _Seen:
-        """Keep the error of a store, which is not read again until it is due. Raises that of the shared store."""
-        if place is self.store:
-            raise error
-        due = monotonic() + max(self.seconds, min(LONGEST, PATIENCE * took))
-        failed = self._seen[id(place)] = _Seen(place, due, [], {}, str(error) or type(error).__name__)
-        return failed
+    def _due(self, start: float) -> float:
+        """Return when to look again at a store, after a look that began at ``start``."""
+        now = monotonic()
+        return now + max(self.seconds, min(LONGEST, PATIENCE * (now - start)))
 
     def _read(self, place: Place, where: Where | None, size: int) -> Sample:
         """Read a sample, with stored vectors if they are of the embedder, else with those of a few chunks."""
@@ -319,14 +277,12 @@ def _stored_vectors(place: Place, documents: Sequence[Document], embedder: Embed
         return None
 
 
-def _report(target: Target, problem: str) -> None:
-    degraded(f"{target.name} is routed by its description only: {problem}")
-
-
-def _by_collection(state: State) -> dict[str, State]:
-    """Group the sources of a store by collection."""
-    parts: dict[str, list[SourceInfo]] = {}
-    for info in state:
-        if isinstance(info, SourceInfo):
-            parts.setdefault(info.collection, []).append(info)
-    return dict(parts)
+def _versions(place: Place) -> dict[str | None, object]:
+    """Return values that differ after a change: of each collection, and, as None, of the whole store."""
+    if not isinstance(place, LibraryStore):
+        return {None: place.count()}
+    sources = place.sources()
+    collections: dict[str | None, list[SourceInfo]] = {}
+    for info in sources:
+        collections.setdefault(info.collection, []).append(info)
+    return {**collections, None: sources}
