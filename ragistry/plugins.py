@@ -32,7 +32,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "bm25": "ragistry.techniques.bm25:BM25Technique",
         "collection_routed": "ragistry.techniques.routing.technique:CollectionRoutedTechnique",
         "contextual_compression": "ragistry.techniques.contextual_compression:ContextualCompressionTechnique",
-        "corrective": "ragistry.pipelines.corrective:CorrectiveTechnique",
+        "corrective": "ragistry.techniques.corrective:CorrectiveTechnique",
         "decompose": "ragistry.techniques.decompose:DecomposeTechnique",
         "distinct": "ragistry.techniques.distinct:DistinctTechnique",
         "graph": "ragistry.techniques.graph:GraphTechnique",

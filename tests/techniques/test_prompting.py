@@ -14,10 +14,10 @@ import pytest
 from ragistry import TechniqueRegistry
 from ragistry.errors import ConfigError, InvalidConfigError, ModelConnectionError, ModelError
 from ragistry.evaluation import compare
-from ragistry.pipelines.corrective import Grade
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.classes import find_class, wanted_resources
+from ragistry.techniques.corrective import Grade
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.prompting import AT_ONCE, Prompter, filled, numbered_passages
 from ragistry.techniques.registered import RegisteredTechnique

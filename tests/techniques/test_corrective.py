@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragistry.errors import ModelError
-from ragistry.pipelines.corrective import CorrectiveTechnique
+from ragistry.techniques.corrective import CorrectiveTechnique
 from ragistry.types import Document, Stage
 from tests.messages import check_message
 from tests.techniques.doubles import FACTS, Facts, Says, degraded, names, traced
