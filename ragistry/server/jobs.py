@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 Kind = Literal["ingest", "comparison"]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
+ENDED = frozenset({"done", "failed", "cancelled"})
 NICENESS = 10
 """Niceness of the threads of jobs: during an ingest, a search gets nine tenths of a core."""
 MAX_OPEN = 1_000
@@ -93,7 +94,7 @@ class SavedJob:
     @property
     def ended(self) -> bool:
         """Whether the job is done, failed or cancelled."""
-        return self.state in ("done", "failed", "cancelled")
+        return self.state in ENDED
 
     def text(self) -> str:
         """Return the job as JSON."""

@@ -15,9 +15,9 @@ from ragistry.library.service import DocumentService
 from ragistry.server.jobs import SavedJobs
 from ragistry.server.uploads import Uploads
 from ragistry.types import SourceInfo
-from ragistry.web.comparisons import ComparisonJobs, ReportRow, list_reports
-from ragistry.web.ingest_jobs import IngestJobs
+from ragistry.web.jobs import PageJobs
 from ragistry.web.polling import PolledValue
+from ragistry.web.reports import ReportRow, list_reports
 from ragistry.workspace import Workspace
 
 P = ParamSpec("P")
@@ -70,8 +70,7 @@ class AppState:
         roots: Folders from which folders may be added.
         saved: The jobs of the workspace.
         uploads: The uploaded files.
-        jobs: The ingests of the page.
-        comparisons: The comparisons of the page.
+        jobs: Those that the page shows and adds.
         collections: All collections, polled for all windows.
         reports: The reports of comparisons, polled for all windows.
     """
@@ -80,16 +79,14 @@ class AppState:
     roots: tuple[Path, ...]
     saved: SavedJobs
     uploads: Uploads = field(init=False)
-    jobs: IngestJobs = field(init=False)
-    comparisons: ComparisonJobs = field(init=False)
+    jobs: PageJobs = field(init=False)
     collections: PolledValue[CollectionStates] = field(init=False)
     reports: PolledValue[list[ReportRow]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
         self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / UPLOADS)
-        self.jobs = IngestJobs(self.workspace, self.saved, self.uploads)
-        self.comparisons = ComparisonJobs(self.workspace, self.saved)
+        self.jobs = PageJobs(self.workspace, self.saved, self.uploads)
         self.collections = PolledValue(lambda: load_collections(self.workspace.library))
         self.reports = PolledValue(lambda: list_reports(self.reports_folder))
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
 from nicegui import events, ui
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import page as report_html
+from ragistry.evaluation.systems.systems import comparable
 from ragistry.utils.wording import local_time
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread
-from ragistry.web.comparisons import QUESTIONS, ComparisonQueries, ReportRow, failure_of, read_report
 from ragistry.web.error_list import attempt, clear_errors, show_error
+from ragistry.web.job_list import job_list
+from ragistry.web.jobs import QUESTIONS
 from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
+from ragistry.web.reports import ReportRow, read_report
 from ragistry.web.search_form import CANNOT_RUN
 from ragistry.web.upload_widget import safe_name
 from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, table, text_cell
 
-INTERVAL = 0.5
-"""Seconds between two updates of the progress."""
 GENERATED, FROM_FILE = "Generated from your documents", "From a file"
 PROPOSED = ("naive", "bm25", "hybrid")
 """Techniques that are selected at first."""
@@ -37,7 +39,7 @@ def register(state: AppState) -> None:
             with ui.element("div").classes("rg-bar"):
                 heading("Compare")
                 button("New comparison", lambda: start_comparison(state), icon="add", kind="main")
-            progress_card(state)
+            job_list(state, "Comparison", state.jobs.comparisons)
             follower = Follower(state.reports)
             await follower.begin(_list())
 
@@ -87,44 +89,43 @@ def _row(report: ReportRow) -> Built[ReportRow]:
 async def start_comparison(state: AppState) -> None:
     """Open the dialog for a new comparison. It stays open until the comparison has started."""
     uploaded: dict[str, bytes] = {}
-    jobs = state.comparisons
+    registry = state.workspace.registry
 
     async def receive(event: events.UploadEventArguments) -> None:
         uploaded.clear()
         uploaded[safe_name(event.file.name)] = await event.file.read()
         file_name.set_text(event.file.name)
 
+    def choices(*, is_generated: bool) -> list[str]:
+        """Return the techniques that can run; with generated questions, none that chooses between collections."""
+        return comparable(registry, on_library=not is_generated)[0]
+
     def update() -> None:
         is_generated = source.value == GENERATED
-        names = jobs.choices(generated=is_generated)
+        names = choices(is_generated=is_generated)
         techniques.set_options(names, value=[name for name in techniques.value if name in names])
         number.set_visibility(is_generated)
         file_bar.set_visibility(not is_generated)
 
     async def begin() -> None:
         clear_errors()
-        queries = ComparisonQueries(number=int(number.value or QUESTIONS))
+        queries: dict[str, Any] = {"questions": int(number.value or QUESTIONS)}
         if source.value == FROM_FILE:
             if not uploaded:
                 show_error("no file of queries is chosen; choose one, or use generated questions")
                 return
             [(name, content)] = uploaded.items()
-            queries = ComparisonQueries(content, name)
-
-        def start() -> bool:
-            jobs.start(list(techniques.value), queries)
-            return True
-
-        if await attempt(start):
+            queries = {"name": name, "queries": content}
+        if await attempt(state.jobs.compare, list(techniques.value), **queries) is not None:
             opened.close()
 
-    names = jobs.choices(generated=True)
+    names = choices(is_generated=True)
     with dialog("New comparison") as opened:
         ui.label("Which technique finds more in your documents, and how certain is that?").classes("rg-dim")
         proposed = [name for name in PROPOSED if name in names]
         techniques = ui.select(names, value=proposed, label="Techniques", multiple=True)
         techniques.props("outlined dense use-chips").classes("w-full")
-        without = [name for name in state.workspace.registry.names() if state.workspace.registry.unusable(name)]
+        without = [name for name in registry.names() if registry.unusable(name)]
         if without:
             ui.label(f"{CANNOT_RUN}, because a model is missing: {', '.join(without)}.").classes("rg-dim")
         source = ui.radio([GENERATED, FROM_FILE], value=GENERATED, on_change=update).props("dense").classes("rg-kinds")
@@ -146,35 +147,3 @@ async def start_comparison(state: AppState) -> None:
             button("Cancel", opened.close)
             button("Start", begin, kind="main")
     await opened
-
-
-def progress_card(state: AppState) -> None:
-    """Show the progress of the last comparison, and a link to its report."""
-    with ui.element("div").classes("rg-job").props('role=status aria-label="Comparison"') as card:
-        with ui.element("div").classes("rg-bar"):
-            label = ui.label().classes("rg-job-label")
-            stage = ui.label().classes("rg-dim")
-            stop = button("Stop", state.comparisons.cancel_last)
-            report = ui.link("Show the report", "/compare")
-        bar = ui.linear_progress(show_value=False)
-        bar.props["aria-label"] = "Progress of the comparison"
-        failure = ui.label().classes("rg-failure")
-
-    def update() -> None:
-        last = state.comparisons.last
-        card.set_visibility(last is not None)
-        if last is None:
-            return
-        label.set_text(f"Comparing {', '.join(last.request['techniques'])}")
-        at = f"{last.current} {last.done:,} of {last.total:,}" if last.current else "preparing"
-        stage.set_text(last.state if last.ended else at)
-        for part in (bar, stop):
-            part.set_visibility(not last.ended)
-        bar.set_value(last.done / max(1, last.total))
-        failure.set_text(failure_of(last))
-        name = (last.report or {}).get("name", "")
-        report.set_visibility(bool(name))
-        report.props["href"] = f"/compare/{quote(name, safe='')}"
-
-    update()
-    ui.timer(INTERVAL, update)

@@ -11,9 +11,10 @@ from ragistry.types import SourceInfo
 from ragistry.utils.wording import local_time, numbered
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
 from ragistry.web.error_list import attempt
+from ragistry.web.job_list import job_list
 from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
-from ragistry.web.upload_widget import job_list, upload_section
+from ragistry.web.upload_widget import upload_section
 from ragistry.web.widgets import (
     PAGE,
     Built,
@@ -61,7 +62,7 @@ def register(state: AppState) -> None:
             with ui.element("div").classes("rg-part") as upper:
                 describe = description_field(state, name)
                 upload_section(state, name)
-            job_list(state, lambda: state.jobs.list_jobs(name))
+            job_list(state, "Ingests", lambda: state.jobs.ingests(name))
             with ui.element("div").classes("rg-part") as lower:
                 show_sources = _table(view)
 

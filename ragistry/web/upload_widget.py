@@ -1,10 +1,9 @@
-"""Add files and folders to a collection, and follow their ingests."""
+"""Add files and folders to a collection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import NamedTuple
 
 from nicegui import events, ui
 
@@ -12,11 +11,10 @@ from ragistry.errors import RagistryError, SourceError
 from ragistry.server.jobs import SavedJob
 from ragistry.utils.disk import remedy
 from ragistry.utils.wording import numbered
-from ragistry.web import ingest_jobs
 from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
 from ragistry.web.error_list import ErrorList, attempt
 from ragistry.web.security import BODY_MEGABYTES
-from ragistry.web.widgets import Built, KeyedList, button, icon_button
+from ragistry.web.widgets import button
 
 READ = "PDF, Markdown, text, CSV, Office and web documents, code, zip files of these"
 NO_MEDIA = (
@@ -24,11 +22,6 @@ NO_MEDIA = (
     "!/^(image|audio|video|font)\\//.test(file.type) || /\\.(ts|svg)$/i.test(file.name))"
 )
 """Function of the browser that refuses files before they are sent. TypeScript has the type of a film."""
-
-EVERY = 0.5
-"""Seconds between two updates of a window."""
-LINES = 100
-"""Maximum number of failures that are shown for a job."""
 
 
 def upload_section(state: AppState, collection: str) -> None:
@@ -124,7 +117,7 @@ def _folder(state: AppState, collection: str) -> None:
             except RagistryError as error:
                 errors.add(str(error))
                 return
-            await attempt(state.jobs.add, collection, [path], str(path), prune=bool(prune.value))
+            await attempt(state.jobs.ingest, collection, [path], str(path), prune=bool(prune.value))
 
         folder.on("keydown.enter", add)
         button("Add folder", add, icon="create_new_folder")
@@ -169,7 +162,7 @@ async def _add(
 
     def add() -> SavedJob:
         try:
-            return state.jobs.add(collection, paths, label, replace=replace, refused=refused)
+            return state.jobs.ingest(collection, paths, label, replace=replace, refused=refused)
         except OSError as error:
             raise SourceError(f"{label}: {_not_saved(error)}") from error
 
@@ -192,89 +185,3 @@ def safe_name(name: str) -> str:
     if len(bare.encode()) > 200:
         raise SourceError(f"the name {bare[:40]!r}… is too long; rename the file to at most 200 bytes")
     return bare
-
-
-class _VisibleFile(NamedTuple):
-    """A line of a job. Two files may have the same name."""
-
-    place: int
-    name: str
-    stage: str
-
-
-class _VisibleJob(NamedTuple):
-    """The visible state of a job."""
-
-    job: SavedJob
-    label: str
-    state: str
-    status: str
-    share: float
-    files: tuple[_VisibleFile, ...]
-    failures: tuple[str, ...]
-
-
-def job_list(state: AppState, jobs_to_show: Callable[[], Iterable[SavedJob]]) -> None:
-    """Show the jobs that ``jobs_to_show`` returns, and update them."""
-    area = ui.element("div").classes("rg-jobs").props('role=status aria-live=polite aria-label="Ingests"')
-    jobs = KeyedList[_VisibleJob](area, lambda job: (job.job.id, job.state), lambda job: _card(job, forget))
-
-    def update() -> None:
-        jobs.show(_visible(job) for job in jobs_to_show())
-
-    def forget(job: SavedJob) -> None:
-        state.jobs.forget(job)
-        update()
-
-    update()
-    ui.timer(EVERY, update)
-
-
-def _visible(job: SavedJob) -> _VisibleJob:
-    lines = tuple(_VisibleFile(place, *line) for place, line in enumerate(ingest_jobs.files(job)))
-    failures = tuple(ingest_jobs.failures(job)[:LINES])
-    label, status, share = job.request["label"], ingest_jobs.status(job), ingest_jobs.share(job)
-    return _VisibleJob(job, label, job.state, status, share, lines, failures)
-
-
-def _card(job: _VisibleJob, forget: Callable[[SavedJob], None]) -> Built[_VisibleJob]:
-    bar = None
-    with ui.element("div").classes("rg-job") as card:
-        with ui.element("div").classes("rg-bar"):
-            ui.label(job.label).classes("rg-job-label")
-            status = ui.label().classes("rg-dim")
-            if job.job.ended:
-                icon_button("close", f"Dismiss {job.label}", lambda: forget(job.job))
-        if job.state == "running":
-            card.props("aria-busy=true")  # the steps are not read out
-            bar = ui.linear_progress(show_value=False)
-            bar.props["aria-label"] = f"Progress of {job.label}"
-        lines = ui.element("div").classes("rg-job-files").props("tabindex=0 role=region")
-        lines.props["aria-label"] = f"Files of {job.label}"
-        files = KeyedList[_VisibleFile](lines, lambda file: file.place, _file)
-        failures = KeyedList[str](ui.element("div"), lambda line: line, _failure)
-
-    def fill(job: _VisibleJob) -> None:
-        status.set_text(job.status)
-        files.show(job.files)
-        failures.show(job.failures)
-        if bar is not None:
-            bar.set_value(job.share)
-
-    return card, fill
-
-
-def _file(file: _VisibleFile) -> Built[_VisibleFile]:
-    with ui.element("div").classes("rg-file") as line:
-        ui.label(file.name).classes("rg-file-name")
-        stage = ui.label()
-
-    def fill(file: _VisibleFile) -> None:
-        stage.set_text(file.stage)
-        stage.classes(replace=f"rg-stage-{file.stage.split()[0].strip(':,')}")
-
-    return line, fill
-
-
-def _failure(text: str) -> Built[str]:
-    return ui.label(text).classes("rg-failure"), None

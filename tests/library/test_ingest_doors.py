@@ -21,7 +21,7 @@ from ragistry.library.ingest.source import SourceText
 from ragistry.server.access import Tokens
 from ragistry.server.app import saved_jobs
 from ragistry.server.uploads import Uploads
-from ragistry.web.ingest_jobs import IngestJobs
+from ragistry.web.jobs import PageJobs
 from ragistry.workspace import _token_file
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus
@@ -56,7 +56,7 @@ def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Works
 
             def take(folder: Path) -> object:
                 saved = saved_jobs(workspace)
-                job = IngestJobs(workspace, saved, Uploads(tmp_path / "uploads")).add(
+                job = PageJobs(workspace, saved, Uploads(tmp_path / "uploads")).ingest(
                     "notes", [folder], "documents", prune=True
                 )
                 saved.close(finish=True)

@@ -21,7 +21,7 @@ from ragistry.server.jobs import NICENESS, lower_priority
 from ragistry.server.uploads import Uploads
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.app_state import AppState, load_collections
-from ragistry.web.ingest_jobs import failures, status
+from ragistry.web.jobs import failures, status
 from tests.messages import check_message, refused
 from tests.web.conftest import ended
 from tests.web.loops import run
@@ -88,7 +88,7 @@ def test_job_stops_with_the_page(
     started, go_on = threading.Event(), threading.Event()
     embedder.check = lambda texts: (started.set(), go_on.wait(60))
     fill(state.roots[0])
-    job = state.jobs.add("notes", [state.roots[0]], "papers")
+    job = state.jobs.ingest("notes", [state.roots[0]], "papers")
     assert state.jobs.pending("notes") == ["papers"]
     assert started.wait(60)
     state.saved.stop()
@@ -117,11 +117,11 @@ def test_observed_vectors_are_the_same() -> None:
 def test_vanished_files_are_reported_until_pruned(state: AppState) -> None:
     for name in ("one.md", "two.md"):
         (state.roots[0] / name).write_text(name)
-    ended(state.jobs.add("notes", [state.roots[0]], "papers"))
+    ended(state.jobs.ingest("notes", [state.roots[0]], "papers"))
     (state.roots[0] / "two.md").unlink()
-    [failure] = failures(ended(state.jobs.add("notes", [state.roots[0]], "papers")))
+    [failure] = failures(ended(state.jobs.ingest("notes", [state.roots[0]], "papers")))
     check_message(failure, "two.md")
-    pruned = ended(state.jobs.add("notes", [state.roots[0]], "papers", prune=True))
+    pruned = ended(state.jobs.ingest("notes", [state.roots[0]], "papers", prune=True))
     assert (failures(pruned), status(pruned)) == ([], "1 skipped, 1 deleted")
     assert state.jobs.pending("notes") == []
 

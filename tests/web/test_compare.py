@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,11 @@ from playwright.sync_api import Page, expect
 from ragistry import Workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import compare, read_library
-from ragistry.server.app import saved_jobs
-from ragistry.server.jobs import SavedJob
-from ragistry.web.comparisons import ComparisonJobs, ComparisonQueries, failure_of, list_reports, read_report
+from ragistry.web.app_state import AppState
+from ragistry.web.jobs import PageJobs, failures
+from ragistry.web.reports import list_reports, read_report
 from tests.messages import check_message, refused
-from tests.web.conftest import check_accessibility, check_words_are_whole, shoot, upload, wait_until
+from tests.web.conftest import check_accessibility, check_words_are_whole, ended, shoot, upload
 
 REPORTS = Path(".ragistry", "evaluation", "reports")
 
@@ -65,41 +63,33 @@ def test_start_a_comparison_with_a_file_of_queries(page: Page, tmp_path: Path) -
 
 
 @pytest.fixture
-def comparisons(fixtures: Path, workspace: Workspace) -> Iterator[ComparisonJobs]:
+def filled(fixtures: Path, state: AppState, workspace: Workspace) -> PageJobs:
     """Over a library of two sources, in which titles and headings make a few questions."""
     for name in ("backups.md", "upgrades.md"):
         workspace.library.ingest_file(fixtures / "handbook" / "operations" / name, "notes")
-    with closing(saved_jobs(workspace)) as saved:
-        yield ComparisonJobs(workspace, saved)
+    return state.jobs
 
 
-def ended(comparisons: ComparisonJobs) -> SavedJob:
-    wait_until(lambda: comparisons.last is not None and comparisons.last.ended)
-    assert comparisons.last is not None
-    return comparisons.last
-
-
-def test_questions_are_generated_from_the_library(comparisons: ComparisonJobs, workspace: Workspace) -> None:
-    comparisons.start(["naive", "bm25"], ComparisonQueries(number=5))
-    assert (failure_of(ended(comparisons)), ended(comparisons).state) == ("", "done")
+def test_questions_are_generated_from_the_library(filled: PageJobs, workspace: Workspace) -> None:
+    job = ended(filled.compare(["naive", "bm25"], questions=5))
+    assert (failures(job), job.state, filled.comparisons()) == ([], "done", [job])
     [listed] = list_reports(workspace.root / REPORTS)
     assert listed.techniques == ("naive", "bm25")
     assert len(listed.warnings) == 1
 
 
-def test_stopped_and_failed_comparisons_have_a_reason(comparisons: ComparisonJobs, workspace: Workspace) -> None:
+def test_stopped_and_failed_comparisons_have_a_reason(filled: PageJobs, state: AppState, workspace: Workspace) -> None:
     with refused(EvaluationError):
-        comparisons.start(["naive"], ComparisonQueries())
-    comparisons.start(["naive", "bm25"], ComparisonQueries())
+        filled.compare(["naive"])
+    job = filled.compare(["naive", "bm25"])
     with refused(EvaluationError):
-        comparisons.start(["naive", "bm25"], ComparisonQueries())
-    comparisons.cancel_last()
-    assert failure_of(ended(comparisons)) == "the comparison was stopped; start it again"
-    comparisons.start(
-        ["naive", "bm25"], ComparisonQueries(b'{"text": "frost", "sources": ["absent.md"]}', "mine.jsonl")
-    )
-    assert ended(comparisons).state == "failed"
-    check_message(failure_of(ended(comparisons)), "mine.jsonl", "'absent.md'")
+        filled.compare(["naive", "bm25"])
+    state.saved.cancel(job)
+    assert failures(ended(job)) == ["the comparison was stopped; start it again"]
+    wrong = b'{"text": "frost", "sources": ["absent.md"]}'
+    job = ended(filled.compare(["naive", "bm25"], name="mine.jsonl", queries=wrong))
+    assert job.state == "failed"
+    check_message(failures(job)[0], "mine.jsonl", "'absent.md'")
     assert list_reports(workspace.root / REPORTS) == []
 
 

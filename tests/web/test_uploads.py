@@ -13,7 +13,7 @@ from ragistry import Workspace
 from ragistry.server.app import saved_jobs
 from ragistry.server.jobs import SavedJob
 from ragistry.web.app_state import AppState
-from ragistry.web.ingest_jobs import status
+from ragistry.web.jobs import status
 from tests.messages import check_message
 from tests.web.conftest import ended
 
@@ -33,7 +33,7 @@ def drop(state: AppState, *contents: tuple[str, bytes], collection: str = "notes
     for place, (_, content) in zip(places, contents, strict=True):
         place.parent.mkdir(parents=True)
         place.write_bytes(content)
-    return ended(state.jobs.add(collection, places, "files", replace=replace))
+    return ended(state.jobs.ingest(collection, places, "files", replace=replace))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_own_files_are_never_deleted(state: AppState, tmp_path: Path) -> None:
     own.mkdir()
     (own / "bad.pdf").write_bytes(BROKEN)
     (own / "good.md").write_bytes(b"Good.")
-    assert ended(state.jobs.add("notes", [own, own / "bad.pdf"], "own")).state == "done"
+    assert ended(state.jobs.ingest("notes", [own, own / "bad.pdf"], "own")).state == "done"
     assert {file.name for file in own.iterdir()} == {"bad.pdf", "good.md"}
 
 
@@ -150,21 +150,21 @@ def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, work
     drop(state, ("old.md", b"The old text."))
     for number in range(300):
         (state.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
-    jobs = [state.jobs.add("notes", [state.roots[0]], "papers")]
+    jobs = [state.jobs.ingest("notes", [state.roots[0]], "papers")]
     for name in ("waiting.md", "old.md", "late.md"):
         place = state.uploads.place(name)
         place.parent.mkdir(parents=True)
         place.write_bytes(f"The new text of {name}.".encode())
         if name == "late.md":
             state.saved.close()
-        jobs.append(state.jobs.add("notes", [place], name, replace=True))
+        jobs.append(state.jobs.ingest("notes", [place], name, replace=True))
     assert [job.id for job in state.saved.unfinished()] == [job.id for job in jobs]
     assert set(kept(state)) == {"waiting.md", "old.md", "late.md"}
     with closing(saved_jobs(workspace)) as saved:
         saved.start()
         again = AppState(workspace, state.roots, saved)
         assert again.jobs.pending("notes")
-        assert [status(ended(job)) for job in reversed(again.jobs.list_jobs())][1:] == [
+        assert [status(ended(job)) for job in reversed(again.jobs.ingests())][1:] == [
             "1 added",
             "1 updated",
             "1 added",

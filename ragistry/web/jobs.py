@@ -1,4 +1,4 @@
-"""Ingests of files and folders that are started on the page. All windows show them, also after a restart."""
+"""Jobs that are started on the page, ingests and comparisons. All windows show them, also after a restart."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+from ragistry.errors import EvaluationError
 from ragistry.server.access import LOCAL_CALLER
-from ragistry.server.jobs import SavedJob, SavedJobs
+from ragistry.server.jobs import FILES, SavedJob, SavedJobs
 from ragistry.server.path_ingest import has_lines, summary
+from ragistry.server.schemas import ComparisonRequest, MadeQueries
+from ragistry.server.tasks import QUERIES
 from ragistry.server.uploads import Uploads
 from ragistry.workspace import Workspace
 
 KEPT = 20
-"""Number of ended jobs that are shown."""
+"""Number of ended ingests that are shown."""
+QUESTIONS = 50
+"""Default number of generated questions."""
 
 
-class IngestJobs:
-    """The ingests of the page among the saved jobs.
+class PageJobs:
+    """The jobs of the page among the saved jobs.
 
     Args:
         workspace: The open workspace.
@@ -32,7 +37,7 @@ class IngestJobs:
         self._uploads = uploads
         self._opened = time()
 
-    def add(
+    def ingest(
         self,
         collection: str,
         paths: Sequence[Path],
@@ -42,7 +47,7 @@ class IngestJobs:
         replace: bool = False,
         refused: Sequence[tuple[str, str]] = (),
     ) -> SavedJob:
-        """Save a job that ingests files and folders after the jobs that were added before; see `ingest_paths`.
+        """Save a job that ingests files and folders after the ingests that were added before; see `ingest_paths`.
 
         Raises:
             ServerBusyError: Too many jobs have not ended.
@@ -63,15 +68,45 @@ class IngestJobs:
         found = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
         return sorted(path for path in found if self._uploads.file_of(path))
 
-    def list_jobs(self, collection: str | None = None) -> list[SavedJob]:
-        """Return the jobs of a collection or all, newest first, without those that ended before this start."""
-        found = [
-            job for job in self._saved.visible(LOCAL_CALLER)
-            if "paths" in job.request and collection in (None, job.collection)
-            and (job.finished is None or job.finished >= self._opened)
-        ]  # fmt: skip
+    def compare(
+        self, techniques: list[str], *, questions: int = QUESTIONS, name: str = QUERIES, queries: bytes | None = None
+    ) -> SavedJob:
+        """Save a job that compares techniques.
+
+        Args:
+            techniques: Names of the techniques.
+            questions: Maximum number of questions to generate.
+            name: Name of a file of queries.
+            queries: Its content; None: questions are generated from the library.
+
+        Raises:
+            EvaluationError: Another comparison is running, or there are fewer than two techniques.
+        """
+        if any(job.kind == "comparison" for job in self._saved.unfinished()):
+            raise EvaluationError("another comparison is running; wait for it, or stop it")
+        if len(techniques) < 2:
+            raise EvaluationError("a comparison needs two techniques; choose another one")
+        made = MadeQueries(limit=questions)
+        request = ComparisonRequest(techniques=techniques, made=made).model_dump(exclude={"queries"})
+        with self._saved.new_folder() as folder:
+            if queries is not None:
+                (folder / FILES / name).write_bytes(queries)
+            return self._saved.add(folder, "comparison", LOCAL_CALLER, None, request | {"file": name})
+
+    def ingests(self, collection: str | None = None) -> list[SavedJob]:
+        """Return the ingests into a collection or all, newest first."""
+        found = [job for job in self._shown() if "paths" in job.request and collection in (None, job.collection)]
         latest = [job for job in found if job.ended][:KEPT]
         return [job for job in found if not job.ended or job in latest]
+
+    def comparisons(self) -> list[SavedJob]:
+        """Return the last comparison, if there is one."""
+        return [job for job in self._shown() if job.kind == "comparison"][:1]
+
+    def _shown(self) -> list[SavedJob]:
+        """Return all jobs, newest first, without those that ended before this start."""
+        found = self._saved.visible(LOCAL_CALLER)
+        return [job for job in found if job.finished is None or job.finished >= self._opened]
 
     def pending(self, collection: str) -> list[str]:
         """Return the names of the files that are not yet ingested into a collection."""
@@ -79,19 +114,22 @@ class IngestJobs:
         sent = [source["name"] for request in waiting for source in request.get("sources", ())]
         return sent + [Path(path).name for request in waiting for path in request.get("paths", ())]
 
-    def forget(self, job: SavedJob) -> None:
-        """Stop showing a job that has ended."""
-        if job.ended:
-            self._saved.remove(job)
+
+def label(job: SavedJob) -> str:
+    """Return the files or the techniques of a job in a few words."""
+    return str(job.request["label"]) if job.kind == "ingest" else f"Comparing {', '.join(job.request['techniques'])}"
 
 
 def share(job: SavedJob) -> float:
     """Return the progress of a job, 0 to 1."""
-    return min(1.0, (job.done + job.inside) / max(1, len(job.request["paths"])))
+    return min(1.0, (job.done + job.inside) / max(1, job.total))
 
 
 def status(job: SavedJob) -> str:
-    """Return the state of a job: its stage while it runs, and at the end the numbers of its report."""
+    """Return the state of a job: its stage while it runs, and at the end the numbers of an ingest."""
+    if job.kind == "comparison":
+        stage = f"{job.current} {job.done:,} of {job.total:,}" if job.current else "preparing"
+        return job.state if job.ended else stage
     paths, refused = job.request["paths"], job.request["refused"]
     if job.state == "running" and paths:
         return f"{job.done} of {len(paths)} files" if len(paths) > 1 else job.current
@@ -102,8 +140,8 @@ def status(job: SavedJob) -> str:
 
 
 def files(job: SavedJob) -> list[tuple[str, str]]:
-    """Return name and stage of each file, if there are several."""
-    if not has_lines(job):
+    """Return name and stage of each file of an ingest, if there are several."""
+    if job.kind == "comparison" or not has_lines(job):
         return []
     names = [Path(path).name for path in job.request["paths"]]
     lines = [(name, _stage(job, place, name)) for place, name in enumerate(names)]
@@ -114,6 +152,8 @@ def failures(job: SavedJob) -> list[str]:
     """Return the error of a job, or the errors and warnings that no line of a file has."""
     if job.error:
         return [job.error["message"]]
+    if job.kind == "comparison":
+        return ["the comparison was stopped; start it again"] if job.state == "cancelled" else []
     refused = () if has_lines(job) else job.request["refused"]
     return [*(f"not added: {reason}" for _, reason in refused), *job.notes]
 
