@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -104,6 +105,13 @@ def test_an_interrupted_run_leaves_the_old_vectors_and_is_continued_by_the_same_
         reembed(store, Model("other", stop_at=2))
     assert reembed(store, A) == 3 * CHUNKS, "another model begins again"
     assert_all_of(store, A)
+
+
+def test_a_vector_that_was_lost_is_made_again(store: LocalStore) -> None:
+    with closing(sqlite3.connect(store.folder / "store.db")) as connection, connection:
+        connection.execute("DELETE FROM vectors WHERE key = (SELECT min(key) FROM vectors)")
+    assert reembed(store, OLD) == 1
+    assert_all_of(store, OLD)
 
 
 def test_chunks_that_are_written_meanwhile_are_embedded_too(store: LocalStore) -> None:

@@ -49,8 +49,8 @@ def keep(
 ) -> None:
     """Write the vectors of those of these chunks that still exist and have none."""
     units, table = checked_vectors(fingerprint, vectors, len(keys)), _table(connection, fingerprint)
-    present = rows.ids_of(connection, keys) if table == "next_vectors" else rows.waiting_among(connection, keys)
-    kept = [row for row, key in enumerate(keys) if key in present]
+    present, known = rows.ids_of(connection, keys), rows.keys_in(connection, table, keys)
+    kept = [row for row, key in enumerate(keys) if key in present and key not in known]
     keys = [keys[row] for row in kept]
     rows.put_vectors(connection, table, keys, units[kept])
     if table == "vectors":

@@ -197,10 +197,10 @@ def waiting(connection: sqlite3.Connection, after: int, limit: int) -> list[tupl
     return sorted(documents(connection, [key for (key,) in found]).items())
 
 
-def waiting_among(connection: sqlite3.Connection, keys: Sequence[int]) -> set[int]:
-    """Return those of these keys whose chunks wait for their vectors."""
+def keys_in(connection: sqlite3.Connection, table: str, keys: Sequence[int]) -> set[int]:
+    """Return those of these keys of chunks that a table has."""
     chosen = json.dumps(keys)
-    found = connection.execute("SELECT key FROM waiting WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
+    found = connection.execute(f"SELECT key FROM {table} WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
     return {key for (key,) in found}
 
 

@@ -410,7 +410,7 @@ class LocalStore:
             check_stored(repr(str(self.folder)), ids, keys)
             found = dict(rows.vectors_of(connection, list(keys.values())))
             head = read_head(connection)
-            waiting = rows.waiting_among(connection, list(keys.values())) if head.waiting else ()
+            waiting = rows.keys_in(connection, "waiting", list(keys.values())) if head.waiting else ()
         found |= dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
         lost = [id for id in ids if keys[id] not in found]
         if lost:
