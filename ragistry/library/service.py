@@ -62,6 +62,16 @@ ATTEMPTS = 3
 """Number of attempts of a search during which the embedder of the store is replaced."""
 
 
+def technique_of(request: SearchRequest, registry: TechniqueRegistry) -> RegisteredTechnique:
+    """Return the technique of a search, which for a follow-up also searches with the question before it."""
+    chosen, previous = registry.chosen(request.technique), check_previous(request.previous)
+    if previous is None:
+        return chosen
+    from ragistry.library.follow_up import FollowUp  # not at the top, because few searches need it
+
+    return chosen.around(FollowUp(chosen.without_phrases(), previous))
+
+
 class DocumentService(IngestMethods, SearchMethods):
     """The collections of documents.yaml, stored in one store.
 
@@ -169,7 +179,7 @@ class DocumentService(IngestMethods, SearchMethods):
         scope = self.scope.condition(names, request.collection)
         condition = names.joined(scope, where)
         registry = self.registry.current()
-        chosen = self.technique_of(request, registry)
+        chosen = technique_of(request, registry)
         start = perf_counter()
         with span("ragistry.search", technique=chosen.name), collect() as trace:
             # The caller's number of results, else that of the technique's entry, else that of documents.yaml
@@ -184,7 +194,7 @@ class DocumentService(IngestMethods, SearchMethods):
                         tried, other = tried + 1, self.registry.with_recorded_embedder(registry)
                         if other is None or tried == ATTEMPTS:
                             raise
-                        registry, chosen = other, self.technique_of(request, other)
+                        registry, chosen = other, technique_of(request, other)
             finally:
                 folds.reset(token)
             if names.is_renaming:
@@ -195,15 +205,6 @@ class DocumentService(IngestMethods, SearchMethods):
                 self._check_where(where, scope, found=bool(documents))
         elapsed = (perf_counter() - start) * 1000
         return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
-
-    def technique_of(self, request: SearchRequest, registry: TechniqueRegistry) -> RegisteredTechnique:
-        """Return the technique of a search, which for a follow-up also searches with the question before it."""
-        chosen, previous = registry.chosen(request.technique), check_previous(request.previous)
-        if previous is None:
-            return chosen
-        from ragistry.library.follow_up import FollowUp  # not at the top, because few searches need it
-
-        return chosen.around(FollowUp(chosen.without_phrases(), previous))
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from ragistry.chunking.places import places_in
 from ragistry.errors import QueryError, RagistryError
 from ragistry.library.ingest.source import extract_bytes
-from ragistry.library.service import DocumentService
+from ragistry.library.service import DocumentService, technique_of
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
 from ragistry.techniques.folding import identity, place_name
@@ -107,7 +107,7 @@ class _Search:
     def __init__(self, library: DocumentService, request: SearchRequest, expected: str) -> None:
         self.library, self.request, self.expected = library, request, expected
         self.names = library.scope.current_names()
-        self.chosen = library.technique_of(request, library.registry)
+        self.chosen = technique_of(request, library.registry)
         self.sources, self.place = _named_sources(library.sources(), expected)
 
     def explanation(self) -> Explanation:

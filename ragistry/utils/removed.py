@@ -19,7 +19,7 @@ REMOVED = {
     "command compare --max-minutes": "fewer techniques or a smaller test set",
     "command compare --engine": "`ragistry ingest --engine` for the work that takes long",
     "command compare --ray-address": "`ragistry ingest --ray-address` for the work that takes long",
-    "command compare --salt": "nothing in its place: hidden names follow from the test set",
+    "command compare --salt": "the same command without it: names are hidden in one way",
     "command compare --record": "`--answers FILE`, which keeps and reads the answers",
     "command compare --replay": "`--answers FILE`, which keeps and reads the answers",
     "command route --fit": "`margin` in techniques.yaml, with values compared by `ragistry compare --grid`",

@@ -58,6 +58,8 @@ def head(folder: str | os.PathLike[str]) -> Commit:
         SourceError: The folder is not a clone.
     """
     path = Path(folder).resolve()
+    if not path.is_dir():
+        raise _no_such_folder(folder)
     commit = _git(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
     if not _COMMIT.fullmatch(commit):
         raise SourceError(
@@ -115,6 +117,10 @@ def _is_page(path: str) -> bool:
     return pure.suffix.lower() in MARKDOWN_EXTS and not any(part.startswith(".") for part in pure.parts)
 
 
+def _no_such_folder(folder: str | os.PathLike[str]) -> SourceNotFoundError:
+    return SourceNotFoundError(f"no such folder: {os.fspath(folder)!r}; give the folder of a Git clone")
+
+
 def _git(folder: Path, *words: str) -> bytes:
     command = ["git", "-c", "core.fsmonitor=false", *words]
     try:
@@ -124,7 +130,7 @@ def _git(folder: Path, *words: str) -> bytes:
         )  # fmt: skip
     except (FileNotFoundError, NotADirectoryError) as error:
         if not folder.is_dir():
-            raise SourceNotFoundError(f"no such folder: {str(folder)!r}; give the folder of a Git clone") from error
+            raise _no_such_folder(folder) from error
         raise SourceError(
             "the program `git` is not installed; install it, or ingest the folder with `ragistry ingest`"
         ) from error
