@@ -91,7 +91,7 @@ class PipelineBuilder:
         outlines = {draft.name: GraphOutline(actions_of(draft.part), draft.on) for draft in self._drafts}
         problems = [
             *_check_drafts(self._drafts),
-            *(problem.text for problem in check_graph(outlines, start, max_steps)),
+            *(said for _, said in check_graph(outlines, start, max_steps)),
             *_check_budgets(max_steps, max_seconds),
         ]
         if problems:

@@ -1,8 +1,7 @@
-"""The configuration of a pipeline in techniques.yaml, checked as a whole when the file is loaded."""
+"""The configuration of a pipeline in techniques.yaml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -10,20 +9,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ragistry.config.numbers import NumberOrNone, WholeOrNone
-from ragistry.config.problems import explain
-from ragistry.errors import ConfigError
-from ragistry.pipelines.graph import GraphOutline, Problem, Transitions, check_graph
-from ragistry.pipelines.node import TechniqueNode
-from ragistry.pipelines.parts import check_class, declared_actions, node_class
+from ragistry.pipelines.graph import Transitions
 from ragistry.types import TOP_K_LIMIT
 from ragistry.utils.where import normalise
 
@@ -86,61 +79,4 @@ class PipelineConfig(BaseModel):
     )
     max_seconds: NumberOrNone = Field(
         default=None, gt=0, allow_inf_nan=False, description="maximum seconds of a run, checked before each step"
-    )
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Report the errors of the fields and of the graph together."""
-        problems = list(_check_outline(data))
-        try:
-            checked = handler(data)
-        except ValidationError as error:
-            fields = [_as_problem(item, cls) for item in error.errors(include_url=False)]
-            raise _as_error(cls, [*fields, *problems]) from error
-        if problems:
-            raise _as_error(cls, problems)
-        return checked
-
-
-def _check_outline(data: Any) -> Iterator[Problem]:
-    """Find the errors of the graph and of the nodes in an unchecked mapping; skip malformed parts."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("steps"), Mapping):
-        return
-    outlines: dict[str, GraphOutline] = {}
-    for name, step in data["steps"].items():
-        step = step if isinstance(step, Mapping) else {}
-        actions: frozenset[str] | None = TechniqueNode.actions if "technique" in step else None
-        if isinstance(step.get("node"), str):
-            try:
-                cls = node_class(step["node"])
-                actions = declared_actions(cls)
-                for key, said in check_class(cls, step):
-                    yield Problem(("steps", name, key), said)
-            except ConfigError as error:
-                yield Problem(("steps", name, "node"), str(error))
-        outlines[str(name)] = GraphOutline(actions, _readable(step.get("on")))
-    start = data.get("start")
-    yield from check_graph(outlines, start if isinstance(start, str) else None, data.get("max_steps"))
-
-
-def _readable(on: Any) -> Transitions:
-    if isinstance(on, Mapping):
-        return {action: target for action, target in on.items() if isinstance(action, str) and isinstance(target, str)}
-    return on if isinstance(on, str) else None
-
-
-def _as_problem(item: Any, model: type[BaseModel]) -> Problem:
-    """Convert an error of pydantic to one of our messages, with the field names of its model."""
-    path = item["loc"]
-    return Problem(path, explain(item, StepConfig if path[:1] == ("steps",) else model))
-
-
-def _as_error(model: type[BaseModel], problems: Iterable[Problem]) -> ValidationError:
-    return ValidationError.from_exception_data(
-        model.__name__,
-        [
-            InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": text}), loc=path, input=None)
-            for path, text in problems
-        ],
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import ConfigError
 from ragistry.pipelines.builder import PipelineBuilder
 from ragistry.pipelines.config import PipelineConfig, StepConfig
-from ragistry.pipelines.parts import node_class, node_wants
+from ragistry.pipelines.graph import GraphOutline, Transitions, check_graph
+from ragistry.pipelines.node import TechniqueNode
+from ragistry.pipelines.parts import check_class, declared_actions, node_class, node_wants
 from ragistry.protocols import Technique
-from ragistry.techniques.classes import MODELS, Wanted, resources_for
+from ragistry.techniques.classes import MODELS, Complaint, Wanted, resources_for
 from ragistry.types import Document, Where
 
 
@@ -68,18 +70,40 @@ class PipelineTechnique:
             found += [Wanted(("steps", name), resource, models.get(resource)) for resource in asked]
         return found
 
+    @staticmethod
+    def mistakes(config: Mapping[str, Any], _bases: Sequence[str]) -> Iterator[Complaint]:
+        """Find the errors of the graph and of the nodes; skip malformed parts."""
+        outlines: dict[str, GraphOutline] = {}
+        for name, step in _steps(config):
+            actions = TechniqueNode.actions if "technique" in step else None
+            if isinstance(step.get("node"), str):
+                try:
+                    cls = node_class(step["node"])
+                    actions = declared_actions(cls)
+                    for key, said in check_class(cls, step):
+                        yield ("steps", name, key), said
+                except ConfigError as error:
+                    yield ("steps", name, "node"), str(error)
+            outlines[name] = GraphOutline(actions, _readable(step.get("on")))
+        if isinstance(config.get("steps"), Mapping):
+            start = config.get("start")
+            yield from check_graph(outlines, start if isinstance(start, str) else None, config.get("max_steps"))
+
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         return self.pipeline.retrieve(query, top_k=top_k, where=where)
 
 
 def _steps(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """List the steps of an unchecked configuration."""
+    """List the steps of an unchecked configuration; a malformed step is empty."""
     steps = config.get("steps")
-    return (
-        [(name, step) for name, step in steps.items() if isinstance(step, Mapping)]
-        if isinstance(steps, Mapping)
-        else []
-    )
+    found = steps.items() if isinstance(steps, Mapping) else []
+    return [(str(name), step if isinstance(step, Mapping) else {}) for name, step in found]
+
+
+def _readable(on: Any) -> Transitions:
+    if isinstance(on, Mapping):
+        return {action: target for action, target in on.items() if isinstance(action, str) and isinstance(target, str)}
+    return on if isinstance(on, str) else None
 
 
 def _node(name: str, step: StepConfig, registry: Techniques) -> Any:

@@ -17,6 +17,7 @@ from ragistry.plugins import BrokenPluginError, modules_of
 from ragistry.protocols import Technique
 from ragistry.techniques.classes import (
     MODELS,
+    Complaint,
     Reserved,
     Wanted,
     complaints,
@@ -35,10 +36,6 @@ WITH_WORDS = "hybrid"
 AUTO = "auto"
 """As ``default`` or ``base``, unless an entry has this name: `WITH_WORDS` if the store has word search, else
 `DEFAULT_TECHNIQUE`."""
-
-
-Complaint = tuple[tuple[str, ...], str]
-"""The keys of a value in an entry, and what is wrong with the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +273,15 @@ def check_entries(
                 found.append(_unknown_use(entry, error, bodies[name]))
             if cls is not None and not found:
                 checked.classes[name] = cls
-                _check_config(file, entry, cls, problems)
+                model: Any = config_model(cls)
+                try:
+                    if model is not None:
+                        model.model_validate(entry.config)
+                except ValidationError as error:
+                    problems.add_validation(file, entry.keys, model, error)
+                mistakes = getattr(cls, "mistakes", None)
                 found += [
+                    *(mistakes(entry.config, entry.bases) if callable(mistakes) else ()),
                     *_check_reserved(entry, cls),
                     *_check_models(entry, cls, {} if resources is None else resources),
                 ]
@@ -310,19 +314,6 @@ def _unknown_use(entry: Entry, error: ConfigError, body: Any) -> Complaint:
         return ("use",), str(error)
     meant = next((f", or write 'use' for {key!r}" for key in entry.config if did_you_mean(key, ["use"])), "")
     return (), f"has no `use`, and {error}{meant}"
-
-
-def _check_config(file: YamlFile, entry: Entry, cls: type[Any], problems: Problems) -> None:
-    if (model := config_model(cls)) is not None:
-        try:
-            model.model_validate(entry.config)
-        except ValidationError as error:
-            problems.add_validation(file, entry.keys, model, error)
-            return
-    disagreements = getattr(cls, "disagreements", None)
-    if callable(disagreements) and entry.bases:
-        for key, said in disagreements(entry.config, entry.bases).items():
-            problems.add(file, [*entry.keys, key], f"techniques.{entry.name}.{key}: {said}")
 
 
 def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:

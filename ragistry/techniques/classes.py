@@ -30,6 +30,8 @@ SETTING = {kind: f"add one to config/models.yaml under '{kind}s'" for kind in MO
 """How to configure a resource that a workspace may lack."""
 _MISSING = object()
 _AUTO = "auto: hybrid if the store searches words, else naive"
+Complaint = tuple[tuple[str, ...], str]
+"""The keys of a value in an entry, and what is wrong with the value."""
 
 
 class Reserved(BaseModel):

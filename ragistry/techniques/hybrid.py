@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import fsum, inf
@@ -16,6 +16,7 @@ from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, is_built_in
+from ragistry.techniques.classes import Complaint
 from ragistry.techniques.fusion import (
     Fusion,
     Identity,
@@ -79,19 +80,18 @@ class HybridTechnique:
         self.bases = bases
         if not bases:
             raise InvalidConfigError(f"{type(self).__name__}: bases is empty; list at least one technique")
-        for key, said in self.disagreements(self.config.model_dump(), bases).items():
+        for [key], said in self.mistakes(self.config.model_dump(), bases):
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
         weights = self.config.weights or [1.0] * len(bases)
         self._asked = [(base, weight) for base, weight in zip(bases, weights, strict=True) if weight]
         self.can_rank = all(is_built_in(base) and getattr(base, "can_rank", False) for base, _ in self._asked)
 
     @staticmethod
-    def disagreements(config: Mapping[str, Any], bases: Sequence[Any]) -> dict[str, str]:
-        """Return the settings that do not fit the bases, by key; called before the technique is built."""
+    def mistakes(config: Mapping[str, Any], bases: Sequence[Any]) -> Iterator[Complaint]:
+        """Find weights that do not fit the bases."""
         weights = config.get("weights")
-        if weights is None or len(weights) == len(bases):
-            return {}
-        return {"weights": f"must have one weight for each of the {len(bases)} bases, got {weights!r}"}
+        if isinstance(weights, list) and bases and len(weights) != len(bases):
+            yield ("weights",), f"must have one weight for each of the {len(bases)} bases, got {weights!r}"
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)

@@ -7,6 +7,7 @@ import pytest
 from pocketflow import Node
 from pydantic import ValidationError
 
+from ragistry.config.problems import explain
 from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, TechniqueError
 from ragistry.pipelines.parts import actions_of
 from ragistry.pipelines.technique import PipelineTechnique
@@ -39,11 +40,15 @@ def load(tmp_path: Path, text: str = YAML, **resources: object) -> TechniqueRegi
 
 def complaints(config: Any) -> dict[str, list[str]]:
     """Every complaint about the configuration, by where it is."""
-    with pytest.raises(ValidationError) as caught:
-        PipelineTechnique.Config.model_validate(config)
+    model, problems = PipelineTechnique.Config, []
+    try:
+        model.model_validate(config)
+    except ValidationError as error:
+        problems += [(item["loc"], explain(item, model)) for item in error.errors()]
+    problems += PipelineTechnique.mistakes(config, ()) if isinstance(config, dict) else []
     found: dict[str, list[str]] = {}
-    for item in caught.value.errors():
-        found.setdefault(".".join(map(str, item["loc"])), []).append(item["ctx"]["error"])
+    for path, said in problems:
+        found.setdefault(".".join(map(str, path)), []).append(said)
     return found
 
 
@@ -159,8 +164,8 @@ def test_mistakes_that_show_when_a_pipeline_is_built(tmp_path):
     step = {"node": f"{PARTS}:Limited", "with": {"limit": "x"}}
     with refused(ConfigError, "Limited"):
         PipelineTechnique({"steps": {"a": step}}, registry=Shelf())
-    with refused(InvalidConfigError, "'b'"):
-        PipelineTechnique({"steps": {"a": naive()}, "start": "b"}, registry=Shelf())
+    with refused(PipelineError, "'b'"):
+        PipelineTechnique({"steps": {"a": {"node": f"{PARTS}:Rewrite"}}, "start": "b"}, registry=Shelf())
     steps = f"{{a: {{node: '{PARTS}:Limited', with: {{limit: 1}}}}}}"
     registry = load(tmp_path, f"techniques:\n  p: {{use: pipeline, steps: {steps}}}\n")
     with refused(PipelineError, "techniques.yaml:2"):
