@@ -14,6 +14,7 @@ from ragistry.readers.office_text import Element, Line
 from ragistry.readers.sheets import (
     MOST_CELLS,
     Cell,
+    Faults,
     Sheet,
     column_name,
     comment_block,
@@ -59,8 +60,8 @@ class _Reader(OpenText):
             one.get(STYLE + "name"): one for one in content.iterfind(f"{OFFICE}automatic-styles/{STYLE}style")
         }
         self._pages = {one.get(STYLE + "name"): one for one in package.masters(STYLE + "master-page")}
-        self._cells = self._formulas = 0
-        self._first_formula = ""
+        self._cells = 0
+        self._formulas = Faults()
         self._shortened = False
 
     def read(self, body: Element) -> None:
@@ -94,8 +95,8 @@ class _Reader(OpenText):
 
     def warnings(self) -> Iterator[str]:
         """Yield the warnings of all tables."""
-        if self._formulas:
-            yield formula_warning(self._formulas, self._first_formula)
+        if self._formulas.count:
+            yield formula_warning(self._formulas)
         if self._shortened:
             yield f"of rows or cells that are repeated, {MOST_REPEATS:,} cells are in the text"
 
@@ -139,8 +140,7 @@ class _Reader(OpenText):
         if not text:
             text = clean(next(filter(None, map(cell.get, _VALUES)), ""))
             if formula and not kind and not text:
-                self._formulas += 1
-                self._first_formula = self._first_formula or where
+                self._formulas.add(where)
                 text = clean(formula.partition(":")[2] or formula)
         text = markdown_cell(text)
         return link(text, formula_address(formula)) if formula else text, kind in ("", "string")

@@ -16,6 +16,7 @@ from ragistry.readers.page_numbers import is_page_number
 from ragistry.readers.word_processing import (
     FORMULA_EDGE,
     ListLines,
+    comment_label,
     finish_text,
     link,
     raised,
@@ -146,8 +147,7 @@ class OfficeText:
 
     def add_comment(self, author: str | None, element: Element) -> None:
         """Write a comment after the present paragraph or table, and after its notes."""
-        author = (author or "").strip()
-        self._comments.append((f"Comment by {author}" if author else "Comment", element))
+        self._comments.append((comment_label(author or ""), element))
 
     def _flush_later(self) -> None:
         while self._later or self._notes or self._comments:

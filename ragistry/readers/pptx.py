@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lxml import etree
 
-from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.drawing import (
     body_text,
     chart_blocks,
@@ -27,7 +28,7 @@ from ragistry.readers.office_package import (
     plain_markdown,
     whole_number,
 )
-from ragistry.readers.word_processing import Level, ListLines, count_item
+from ragistry.readers.word_processing import Level, ListLines, comment_label, count_item
 
 TITLES = {"title", "ctrTitle"}
 REPEATED = {"ftr", "dt", "hdr", "sldNum"}
@@ -56,13 +57,11 @@ class _Deck:
         self.root = root
         self.authors = self._read_authors()
         self.repeated: set[str] = set()
-        self.styles: dict[str, etree._Element | None] = {}
         self.objects = 0
 
     def read(self) -> ReadDocument:
         document = ReadDocument(info=self.package.info())
-        first = self.root.get("firstSlideNum") or "1"
-        shift = int(first) - 1 if first.isdecimal() else 0
+        shift = max(0, whole_number(self.root.get("firstSlideNum"), 1)) - 1
         slides: list[str] = []
         missing: list[int] = []
         for number, entry in enumerate(self.root.iterfind("{*}sldIdLst/{*}sldId"), start=1):
@@ -89,12 +88,6 @@ class _Deck:
         layout = layouts[0] if layouts else ""
         master = next(iter(self.package.related(layout, "slideMaster")), "") if layout else ""
         return [name for name in (layout, master) if name]
-
-    def style(self, name: str) -> etree._Element | None:
-        """Return the root of a layout or master."""
-        if name not in self.styles:
-            self.styles[name] = self.package.xml(name)
-        return self.styles[name]
 
     def _read_authors(self) -> dict[str, str]:
         found = {}
@@ -144,9 +137,6 @@ class _Slide:
         yield from comments
         yield from self._master_blocks()
 
-    def _placed(self, kind: Kind) -> Place:
-        return Place(page=self.place.page, label=self.place.label, kind=kind)
-
     def _shapes(self) -> Iterator[etree._Element]:
         tree = self.root.find("{*}cSld/{*}spTree")
         yield from children(tree) if tree is not None else ()
@@ -176,12 +166,14 @@ class _Slide:
         text = " ".join(" ".join(paragraph_text(one, counters=False) for one in paragraphs).split())
         if text and _placeholder(shape) != "sldNum" and text not in self.deck.repeated:
             self.deck.repeated.add(text)
-            yield Block(plain_markdown(text), self._placed("header" if _placeholder(shape) == "hdr" else "footer"))
+            yield Block(
+                plain_markdown(text), replace(self.place, kind="header" if _placeholder(shape) == "hdr" else "footer")
+            )
 
     def _master_blocks(self) -> Iterator[Block]:
         """Yield what a layout or master shows on its slides, at the first of them."""
         for name in self.chain:
-            root = self.deck.style(name)
+            root = self.deck.package.xml(name)
             if root is not None and name not in self.deck.repeated:
                 self.deck.repeated.add(name)
                 yield from _Slide(self.deck, name, root, self.place).repeated_blocks()
@@ -193,7 +185,7 @@ class _Slide:
                 for block in self._shape_blocks(shape, 0):
                     if block.text not in self.deck.repeated:
                         self.deck.repeated.add(block.text)
-                        yield Block(block.text, self._placed("footer"))
+                        yield Block(block.text, replace(self.place, kind="footer"))
             elif margins:
                 yield from self._repeated(shape)
 
@@ -222,7 +214,7 @@ class _Slide:
             page = _Slide(self.deck, part, root, self.place)
             blocks = [block for shape in page._shapes() for block in page._shape_blocks(shape, 0)]
             if text := "\n\n".join(block.text for block in blocks if not block.place.kind):
-                yield Block(f"Notes: {text}", self._placed("note"))
+                yield Block(f"Notes: {text}", replace(self.place, kind="note"))
             yield from (block for block in blocks if block.place.kind)
             yield from page._master_blocks()
 
@@ -234,10 +226,10 @@ class _Slide:
                 text = one.find("{*}text")
                 body = clean(text.text or "") if text is not None else body_text(one.find("{*}txBody"))
                 if body.strip():
-                    author = " ".join(self.deck.authors.get(one.get("authorId") or "", "").split())
+                    author = self.deck.authors.get(one.get("authorId") or "", "")
                     word = "Reply" if local(one) == "reply" or one.find(".//{*}parentCm") is not None else "Comment"
-                    line = f"[{word}{f' by {author}' if author else ''}: {body.strip()}]"
-                    yield Block(plain_markdown(line), self._placed("comment"))
+                    line = plain_markdown(f"[{comment_label(author, word)}: {body.strip()}]")
+                    yield Block(line, replace(self.place, kind="comment"))
 
     def _paragraphs(self, shape: etree._Element) -> Iterator[str]:
         """Yield the paragraphs of a shape; consecutive items of lists in one piece."""
@@ -263,11 +255,9 @@ class _Slide:
         """Return the places that may define the marks of a shape's lists, the nearest first."""
         found = [body.find("{*}lstStyle")]
         mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
-        if mark is None:
-            return [one for one in found if one is not None]
-        kind, index = mark.get("type") or "obj", mark.get("idx")
-        for name in self.chain:
-            root = self.deck.style(name)
+        kind, index = _placeholder(shape), None if mark is None else mark.get("idx")
+        for name in self.chain if kind else ():
+            root = self.deck.package.xml(name)
             for other in root.iterfind("{*}cSld/{*}spTree/{*}sp") if root is not None else ():
                 own = other.find("{*}nvSpPr/{*}nvPr/{*}ph")
                 if own is None:
@@ -296,8 +286,7 @@ def _placeholder(shape: etree._Element) -> str:
 def _bullet(paragraph: etree._Element, styles: Sequence[etree._Element]) -> tuple[int, etree._Element | None]:
     """Return the level of a paragraph, and its mark or automatic number; None if it is not an item of a list."""
     own = paragraph.find("{*}pPr")
-    value = (own.get("lvl") or "0") if own is not None else "0"
-    level = min(int(value), _LEVELS - 1) if value.isdecimal() else 0
+    level = 0 if own is None else max(0, whole_number(own.get("lvl"), 0, _LEVELS - 1))
     for style in (own, *(style.find(f"{{*}}lvl{level + 1}pPr") for style in styles)):
         for one in style if style is not None else ():
             if (name := local(one)) in ("buNone", "buChar", "buAutoNum", "buBlip"):

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
-from ragistry.readers.word_processing import field_address, link, symbol
+from ragistry.readers.word_processing import comment_label, field_address, link, symbol
 
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|[\r\n\0]+|([^\\{}\r\n\0]+)|\\", re.DOTALL
@@ -430,7 +430,7 @@ class _Reader:
         if flow.kind == "note":
             text = f"[Note {self._notes}: {text}]" if self._notes else f"[Note: {text}]"
         elif flow.kind == "comment":
-            text = f"[Comment by {self._author}: {text}]" if self._author else f"[Comment: {text}]"
+            text = f"[{comment_label(self._author)}: {text}]"
             self._author = ""
         target = self.blocks if flow.kind in ("header", "footer") else self.waiting
         target.append(Block(text, Place(kind=flow.kind)))

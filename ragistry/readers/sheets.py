@@ -24,7 +24,7 @@ from ragistry.readers.office_package import (
     plain_markdown,
 )
 from ragistry.readers.page_numbers import is_page_number
-from ragistry.readers.word_processing import joined_address, link
+from ragistry.readers.word_processing import comment_label, joined_address, link
 
 MOST_CELLS = 4_000_000
 """Cells with a value in all sheets of a file."""
@@ -59,6 +59,19 @@ class Sheet:
     cells: list[Cell] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     after: list[Block] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Faults:
+    """How many cells have a fault, and where the first is."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, where: str) -> None:
+        """Count a cell."""
+        self.count += 1
+        self.first = self.first or where
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for all suffixes
@@ -107,18 +120,17 @@ def formula_address(code: str) -> str:
     return markdown_cell("".join(piece or "…" for piece in pieces)) if any(pieces) else ""
 
 
-def formula_warning(count: int, first: str) -> str:
+def formula_warning(formulas: Faults) -> str:
     """Say how many formulas have no stored value, and where the first is."""
     return (
-        f"formulas without a stored value: {count:,}, the first in {first}; they are in the text as formulas; open the "
-        "file in its program and save it to store the values"
+        f"formulas without a stored value: {formulas.count:,}, the first in {formulas.first}; they are in the text as "
+        "formulas; open the file in its program and save it to store the values"
     )
 
 
 def comment_block(sheet: str, cell: str, author: str, text: str, *, word: str = "Comment") -> Block:
     """Return a comment on a cell as a block."""
-    by = f" by {' '.join(author.split())}" if author.strip() else ""
-    line = plain_markdown(f"[{word} on {cell}{by}: {text.strip()}]")
+    line = plain_markdown(f"[{comment_label(author, f'{word} on {cell}')}: {text.strip()}]")
     return Block(line, Place(sheet=sheet, cells=cell, kind="comment"))
 
 
@@ -193,18 +205,6 @@ def _reference(cell: Cell) -> str:
     return f"{column_name(cell.column)}{cell.row}"
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What the reader found, for the warnings."""
-
-    cells: int = 0
-    formulas: int = 0
-    first_formula: str = ""
-    embedded: int = 0
-    bad_strings: int = 0
-    first_bad_string: str = ""
-
-
 class _Workbook:
     """A workbook of Office Open XML."""
 
@@ -225,7 +225,8 @@ class _Workbook:
         self.formats = self._read_formats(by_kind.get("styles", ""))
         self.people = self._read_people()
         self._number = lru_cache(maxsize=100_000)(self._format)  # dates and prices are often equal
-        self.counts = _Counts()
+        self.formulas, self.bad_strings = Faults(), Faults()
+        self.embedded = self.cell_count = 0
         self._links: dict[tuple[int, int], str] = {}  # addresses by row and column of a sheet
         self.headers: set[str] = set()
 
@@ -233,15 +234,15 @@ class _Workbook:
         document = ReadDocument(info=self.package.info())
         for number, entry in enumerate(self.root.iterfind("{*}sheets/{*}sheet"), start=1):
             name = clean(entry.get("name") or f"Sheet {number}")
-            relation = self.relations.get(attribute(entry, "id"))
+            part = self.package.part(self.name, attribute(entry, "id"))
             sheet = Sheet(name, hidden=entry.get("state") in ("hidden", "veryHidden"))
-            if relation is None or relation.external:
+            if not part:
                 document.warnings.append(f"the sheet {name!r} is not in the file")
             else:
-                self._read_sheet(sheet, relation.target)
+                self._read_sheet(sheet, part)
             document.blocks += sheet_blocks(sheet)
         document.warnings += self._warnings()
-        document.warnings += self.package.warnings(self.counts.embedded)
+        document.warnings += self.package.warnings(self.embedded)
         return document
 
     def _read_strings(self, part: str) -> list[str]:
@@ -278,7 +279,7 @@ class _Workbook:
         for relation in relations:
             if relation.kind == "drawing":
                 sheet.after += drawing_blocks(self.package, relation.target, sheet.name)
-        self.counts.embedded += sum(one.kind in ("package", "oleObject") for one in relations)
+        self.embedded += sum(one.kind in ("package", "oleObject") for one in relations)
         threaded = [one.target for one in relations if one.kind == "threadedComment"]
         legacy = [one.target for one in relations if one.kind == "comments"]
         sheet.after += self._comments(sheet.name, threaded, legacy)
@@ -311,11 +312,11 @@ class _Workbook:
                 last_column = position[1] if position else last_column + 1
                 if len(one) and (found := self._value(one, masters, sheet, last_row, last_column)):
                     cells.append(Cell(last_row, last_column, *found))
-            if self.counts.cells + len(cells) > MOST_CELLS:
+            if self.cell_count + len(cells) > MOST_CELLS:
                 raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
         if self._links:
             cells = [one._replace(text=link(one.text, self._links.get(one[:2], ""))) for one in cells]
-        self.counts.cells += len(cells)
+        self.cell_count += len(cells)
         return sorted(cells, key=lambda cell: cell[:2])  # fast if they are in order
 
     def _value(
@@ -336,9 +337,7 @@ class _Workbook:
             if shared := formula.get("si"):
                 text = masters.setdefault(shared, text) or text
             if not value and not inline and kind != "str":  # a text of no characters is a value
-                self.counts.formulas += 1
-                where = f"{column_name(column)}{row} of {sheet!r}"
-                self.counts.first_formula = self.counts.first_formula or where
+                self.formulas.add(f"{column_name(column)}{row} of {sheet!r}")
                 return markdown_cell(clean(f"={text}")), True
             if url := formula_address(text):
                 self._links[row, column] = url
@@ -367,8 +366,7 @@ class _Workbook:
     def _shared(self, value: str, sheet: str, row: int, column: int) -> str:
         if value.isdecimal() and int(value) < len(self.strings):
             return self.strings[int(value)]
-        self.counts.bad_strings += 1
-        self.counts.first_bad_string = self.counts.first_bad_string or f"{column_name(column)}{row} of {sheet!r}"
+        self.bad_strings.add(f"{column_name(column)}{row} of {sheet!r}")
         return ""
 
     def _code(self, style: str) -> str:
@@ -412,13 +410,12 @@ class _Workbook:
         yield from (block for _, block in sorted(found, key=lambda one: one[0]))
 
     def _warnings(self) -> Iterator[str]:
-        counts = self.counts
-        if counts.formulas:
-            yield formula_warning(counts.formulas, counts.first_formula)
-        if counts.bad_strings:
+        if self.formulas.count:
+            yield formula_warning(self.formulas)
+        if self.bad_strings.count:
             yield (
-                f"cells that refer to a text that is not in the file: {counts.bad_strings:,}, the first "
-                f"in {counts.first_bad_string}"
+                f"cells that refer to a text that is not in the file: {self.bad_strings.count:,}, the first "
+                f"in {self.bad_strings.first}"
             )
 
 

@@ -80,6 +80,12 @@ def joined_address(url: str, part: str | None) -> str:
     return f"{url}#{part}" if part else url
 
 
+def comment_label(author: str, word: str = "Comment") -> str:
+    """Return what stands before a comment: the word, and the author if there is one."""
+    name = " ".join(author.split())
+    return f"{word} by {name}" if name else word
+
+
 def table_markdown(rows: list[list[str]]) -> str:
     """Return rows of finished text as a Markdown table under its first row, without empty rows and columns."""
     rows = [row for row in rows if any(row)]

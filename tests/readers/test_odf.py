@@ -245,6 +245,16 @@ def test_lists_have_their_numbers() -> None:
     )
 
 
+def test_headings_are_counted_in_tables_too() -> None:
+    level = '<text:outline-level-style text:level="{0}" style:num-format="1" text:display-levels="{0}"/>'
+    outline = f"<text:outline-style>{level.format(1)}{level.format(2)}</text:outline-style>"
+    first, second = ('<text:h text:outline-level="1">Oak</text:h>', '<text:h text:outline-level="2">Bark</text:h>')
+    cell = f"<table:table-cell>{second}</table:table-cell>"
+    body = f"{first}<table:table><table:table-row>{cell}</table:table-row></table:table>{second}{first}"
+    text = text_of(read(odf_file(body, outline), ".odt"))
+    assert text == "# 1 Oak\n\n| 1.1 Bark |\n| --- |\n\n## 1.2 Bark\n\n# 2 Oak"
+
+
 FORMS = {
     "Invoice number<text:tab/>4471": "Invoice number 4471",
     'a<text:s text:c="3"/>b': "a   b",
