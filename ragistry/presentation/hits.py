@@ -78,15 +78,15 @@ def place_text(place: Mapping[str, Any], *, title: str = "", between: str = ", "
         between: Text between the parts.
         page: Text before the number of the page.
     """
-    get = place.get
-    headings = [one for one in visible_line(get("heading_context") or "", 400).split(" > ") if one != title]
-    parts = [visible_line(get(key) or "", 200) for key in ("part", "chapter", "sheet")]
-    label = visible_line(get("page_label") or "", 20)
-    number = "" if get("page") is None else f"{page}{visible_line(get('page'), 20)}"
-    number += f" (printed {label})" if number and label else ""
-    line = "" if get("line") is None else f"line {visible_line(get('line'), 20)}"
-    parts = [" > ".join(headings), *(one for one in parts if one not in headings), number, line]
-    return between.join(filter(None, parts))
+    keys = ("heading_context", "part", "chapter", "sheet", "page", "page_label", "line")
+    known = {key: visible_line(place[key], 400) for key in keys if place.get(key) not in (None, "")}
+    headings = [one for one in known.get("heading_context", "").split(" > ") if one != title]
+    parts = [known[key] for key in ("part", "chapter", "sheet") if key in known and known[key] not in headings]
+    if "page" in known:
+        parts.append(page + known["page"] + (f" (printed {known['page_label']})" if "page_label" in known else ""))
+    if "line" in known:
+        parts.append(f"line {known['line']}")
+    return between.join(filter(None, [" > ".join(headings), *parts]))
 
 
 def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:

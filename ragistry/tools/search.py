@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ragistry.errors import EmptyQueryError, InvalidFilterError
 from ragistry.presentation import place_of
@@ -69,13 +71,19 @@ class QuotedPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchAnswer:
+class QuotedPassages:
     """The answer of the tool ``search_library``; ``cursor`` continues it, and is empty at the end."""
 
     results: list[QuotedPassage]
     cursor: str
-    text: str = field(metadata={"exclude": True})  # for the model
-    documents: tuple[Document, ...] = field(default=(), metadata={"exclude": True})  # that the text quotes
+
+
+class SearchPage(NamedTuple):
+    """The text of an answer, the documents that it quotes, and the cursor that continues it."""
+
+    text: str
+    documents: Sequence[Document] = ()
+    cursor: str = ""
 
 
 def found_within(reach: Reach, asked: SearchRequest) -> RetrievalResult:
@@ -101,7 +109,7 @@ def found_within(reach: Reach, asked: SearchRequest) -> RetrievalResult:
         raise CallError(f'where: {error}; write a condition such as {{"page": {{"$gte": 3}}}}') from error
 
 
-def search(reach: Reach, asked: SearchArguments) -> SearchAnswer:
+def search(reach: Reach, asked: SearchArguments) -> SearchPage:
     """Search. Raises `CallError`."""
     title = header(asked.query, asked.collection)
     found = found_within(reach, asked)
@@ -110,7 +118,7 @@ def search(reach: Reach, asked: SearchArguments) -> SearchAnswer:
     mark = mark_of(asked.query, asked.collection, asked.where, texts)
     start = read_cursor(asked.cursor, Position, mark)
     if not documents:
-        return SearchAnswer([], "", f"{title}\n\n{note}{_no_results(reach, asked.collection)}")
+        return SearchPage(f"{title}\n\n{note}{_no_results(reach, asked.collection)}")
     page = results_page(
         documents,
         start,
@@ -125,8 +133,11 @@ def search(reach: Reach, asked: SearchArguments) -> SearchAnswer:
             f"\n[Cut at result {page.next.rank + 1} of {len(documents)}. To continue, call {NAME} again with the same "
             f'arguments and cursor "{cursor}".]'
         )
-    quoted = [QuotedPassage(one.id, title_of(one), one.content) for one in page.documents]
-    return SearchAnswer(quoted, cursor, text, page.documents)
+    return SearchPage(text, page.documents, cursor)
+
+
+def _quoted(page: SearchPage) -> QuotedPassages:
+    return QuotedPassages([QuotedPassage(one.id, title_of(one), one.content) for one in page.documents], page.cursor)
 
 
 def _no_results(reach: Reach, collection: str | None) -> str:
@@ -146,8 +157,9 @@ SEARCH_LIBRARY = Tool(
     "Search the library",
     GENERIC,
     SearchArguments,
-    SearchAnswer,
+    QuotedPassages,
     search,
-    lambda found: found.text,
+    lambda page: page.text,
     ("query", "collection", "where", "previous", "max_tokens", "cursor"),
+    _quoted,
 )

@@ -26,11 +26,13 @@ class ToolAnswer:
     """The answer to a call.
 
     Attributes:
+        tool: The tool.
         text: Text for the model.
-        found: The answer of the tool, a dataclass; None if the text is an error message.
+        found: What the tool returned; None if the text is an error message.
         request: The request; None if the arguments are invalid.
     """
 
+    tool: Tool
     text: str
     found: Any = None
     request: Any = None
@@ -43,7 +45,7 @@ class ToolAnswer:
     @property
     def structured(self) -> dict[str, Any] | None:
         """The answer as plain values; None if it is an error."""
-        return None if self.found is None else to_json(self.found)
+        return None if self.found is None else to_json(self.tool.answer_of(self.found))
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -68,8 +70,9 @@ class Tool:
             or ``description``.
         answer: Type of the answer, a dataclass.
         run: The function. It raises `CallError`.
-        text: Writes an answer as text.
+        text: Writes what the function returns as text.
         arguments: Names of the fields of the request that a call may set; by default all.
+        answer_of: Makes an answer of what the function returns, if that is not an answer already.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Tool:
     run: Callable[[Any, Any], Any]
     text: Callable[[Any], str]
     arguments: tuple[str, ...] = ()
+    answer_of: Callable[[Any], Any] = lambda found: found
 
     def options(self) -> dict[str, Field[Any]]:
         """Return the fields that a call may set, by name."""
@@ -102,9 +106,9 @@ class Tool:
         try:
             request = self.request_of(arguments)
             found = self.run(reach, request)
-            return ToolAnswer(self.text(found), found, request)
+            return ToolAnswer(self, self.text(found), found, request)
         except Exception as error:  # noqa: BLE001, a user's technique may raise anything, and the model needs an answer
-            return ToolAnswer(failure_text(error, self.name, limited=reach.limited), request=request)
+            return ToolAnswer(self, failure_text(error, self.name, limited=reach.limited), request=request)
 
     def request_of(self, arguments: Any) -> Any:
         """Check the arguments of a call, a mapping or its JSON. Raises `CallError`."""

@@ -27,6 +27,7 @@ from ragistry.tools.archives import (
     create_archive_search_tool,
     extract_rag_config,
 )
+from ragistry.utils.quoting import visible_line
 from tests.messages import check_message, refused
 from tests.tools.archive_servers import HEATING, QUERY, ROOF
 
@@ -278,7 +279,10 @@ def test_no_call_leads_to_another_collection(servers, guarded, query, arguments,
     other = {"archives": [{"name": "H", "collection_name": HIDDEN, "embedding_model": servers.tei.model}]}
     config = {"configurable": {"rag_config": other, **arguments}}
     text = guarded[0].invoke({"query": query, **({} if in_config else arguments)}, config if in_config else None)
-    assert SECRET not in text
+    told = text
+    for value in (query, *arguments.values()):  # an error repeats what the caller wrote
+        told = told.replace(visible_line(repr(value)[:100]), "")
+    assert SECRET not in told
     assert 1 <= text.count("Archive: Maintenance") <= 3 or text.startswith(("The query is empty", "Error: "))
 
 
