@@ -1,12 +1,12 @@
-"""ASGI middleware that refuses requests by host, origin, token or body size. Each class has one duty; stack them."""
+"""Guards that refuse requests by host, origin, token or body size. Each class has one duty; `Guarded` stacks them."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from time import monotonic
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -20,6 +20,10 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY_VIOLATION = 1008
 """WebSocket close code."""
+BODY_MEGABYTES = 16
+"""Maximum size of a request that uploads no files."""
+BODY_SECONDS = 20.0
+"""Maximum seconds between two parts of a request body."""
 
 Respond = Callable[[int, str], Response]
 """Make the response to a refused request from a status and a message."""
@@ -38,74 +42,71 @@ async def refuse(scope: Scope, receive: Receive, send: Send, response: Response,
         await response(scope, receive, send)
 
 
-class _Guard(ABC):
-    """Middleware that refuses a request for which `problem` returns a status and a message."""
+class Guard(Protocol):
+    """Looks at the head of a request."""
 
-    def __init__(self, app: ASGIApp, *, respond: Respond = respond_as_text) -> None:
-        self.app = app
-        self.respond = respond
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in ("http", "websocket"):
-            problem = self.problem(scope, Headers(scope=scope))
-            if problem is not None:
-                await refuse(scope, receive, send, self.respond(*problem), problem[1])
-                return
-        await self.app(scope, receive, send)
-
-    @abstractmethod
     def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Return status and message if the request must be refused."""
 
 
-class HostGuard(_Guard):
+class Guarded:
+    """ASGI middleware that refuses a request for which a guard returns a problem.
+
+    Args:
+        app: The next application.
+        guards: The guards, in this order.
+        respond: Makes the response to a refused request.
+    """
+
+    def __init__(self, app: ASGIApp, *guards: Guard, respond: Respond = respond_as_text) -> None:
+        self.app = app
+        self.guards = guards
+        self.respond = respond
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            headers = Headers(scope=scope)
+            for guard in self.guards:
+                if problem := guard.problem(scope, headers):
+                    await refuse(scope, receive, send, self.respond(*problem), problem[1])
+                    return
+        await self.app(scope, receive, send)
+
+
+class HostGuard:
     """Refuse requests whose Host header names another host.
 
     This prevents DNS rebinding: a foreign name that resolves to this machine reads nothing.
 
     Args:
-        app: The next application.
         hosts: Allowed host names, without ports.
         remedy: End of the message, after the refused host.
         status: Status of the response.
-        respond: Makes the response.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: Collection[str],
-        remedy: str,
-        status: int = 403,
-        respond: Respond = respond_as_text,
-    ) -> None:
-        super().__init__(app, respond=respond)
+    def __init__(self, hosts: Collection[str], remedy: str, status: int = 403) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
         self.remedy = remedy
         self.status = status
 
-    def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:  # noqa: ARG002, as in `_Guard`
+    def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:  # noqa: ARG002, as in `Guard`
         host = headers.get("host", "")
         if host_name(host) in self.hosts:
             return None
         return self.status, f"host {host[:100]!r} is not served here; {self.remedy}"
 
 
-class OriginGuard(_Guard):
+class OriginGuard:
     """Refuse changes and WebSockets from pages of other origins.
 
     Programs send no Origin header and pass.
 
     Args:
-        app: The next application.
         names: Names of this site behind a proxy, with the port if it is not that of http or https. The proxy may send
             another Host header.
-        respond: Makes the response.
     """
 
-    def __init__(self, app: ASGIApp, *, names: Collection[str] = (), respond: Respond = respond_as_text) -> None:
-        super().__init__(app, respond=respond)
+    def __init__(self, names: Collection[str] = ()) -> None:
         self.names = frozenset(name.lower() for name in names)
 
     def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
@@ -119,22 +120,17 @@ class OriginGuard(_Guard):
         return None
 
 
-class TokenGuard(_Guard):
+class TokenGuard:
     """Require the header ``Authorization: Bearer TOKEN``.
 
     The result of ``authenticate`` is stored in ``scope["caller"]``. The scheme is case-insensitive (RFC 9110, section
     11.1).
 
     Args:
-        app: The next application.
         authenticate: Identifies the caller by the token. It raises `AccessDeniedError` for an invalid token.
-        respond: Makes the response.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, authenticate: Callable[[str], object], respond: Respond = respond_as_text
-    ) -> None:
-        super().__init__(app, respond=respond)
+    def __init__(self, authenticate: Callable[[str], object]) -> None:
         self.authenticate = authenticate
 
     def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
@@ -148,15 +144,16 @@ class TokenGuard(_Guard):
         return None
 
 
-class BodyLimit(_Guard):
-    """Limit the size of request bodies, and the time in which they arrive.
+class BodyLimit(Guarded):
+    """ASGI middleware that limits the size of request bodies, and the time in which they arrive.
+
+    Two parts of a body may be `BODY_SECONDS` apart, and the whole body may take this time plus one second for each
+    megabyte of its limit.
 
     Args:
         app: The next application.
         megabytes: Returns the limit for a path.
         length_required: Refuse bodies without a Content-Length header. Otherwise they are counted while they are read.
-        pause: Maximum seconds between two parts of a body. The whole body may take this time plus one second for each
-            megabyte of its limit. None: no limit.
         respond: Makes the response.
     """
 
@@ -164,15 +161,13 @@ class BodyLimit(_Guard):
         self,
         app: ASGIApp,
         *,
-        megabytes: Callable[[str], int],
+        megabytes: Callable[[str], int] = lambda _: BODY_MEGABYTES,
         length_required: bool = False,
-        pause: Callable[[], float] | None = None,
         respond: Respond = respond_as_text,
     ) -> None:
-        super().__init__(app, respond=respond)
+        super().__init__(app, self, respond=respond)
         self.megabytes = megabytes
         self.length_required = length_required
-        self.pause = pause
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__(scope, self._counted(scope, receive) if scope["type"] == "http" else receive, send)
@@ -188,16 +183,15 @@ class BodyLimit(_Guard):
     def _counted(self, scope: Scope, receive: Receive) -> Receive:
         """Return a ``receive`` that raises `HTTPException` for a body that is too large or too slow."""
         limit, read, is_whole = self.megabytes(scope["path"]), 0, False
-        pause = None if self.pause is None else self.pause()
-        end = None if pause is None else monotonic() + pause + limit
+        pause = BODY_SECONDS
+        end = monotonic() + pause + limit
 
         async def counted() -> Message:
             nonlocal read, is_whole
             if is_whole:  # waits until the client disconnects
                 return await receive()
-            wait = None if pause is None or end is None else max(0.0, min(pause, end - monotonic()))
             try:
-                message = await asyncio.wait_for(receive(), wait)
+                message = await asyncio.wait_for(receive(), max(0.0, min(pause, end - monotonic())))
             except TimeoutError as error:
                 raise HTTPException(408, f"the body did not arrive within {pause:g} seconds; send it again") from error
             is_whole = not message.get("more_body", False)

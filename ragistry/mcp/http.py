@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from ragistry.errors import AccessDeniedError, ConfigError
-from ragistry.http.guard import LOOPBACK, HostGuard, OriginGuard, TokenGuard, host_name, same_token
+from ragistry.http.guard import LOOPBACK, BodyLimit, Guarded, HostGuard, OriginGuard, TokenGuard, host_name, same_token
 from ragistry.mcp.server import build_server
 from ragistry.tools.search_library import SearchLibraryTool
 
@@ -71,13 +71,12 @@ def guarded_app(
         if token is None or not same_token(given, token):
             raise AccessDeniedError(f"the token is not valid; send the value of {TOKEN_VARIABLE}")
 
-    app: ASGIApp = mcp_app(tool)
-    if token is not None:
-        app = TokenGuard(app, authenticate=authenticate)
-    app = OriginGuard(app, names=[*names, *(f"{name}:{port}" for name in names)])
     own = LOOPBACK if host in LOOPBACK else {host}.difference(EVERY_ADDRESS)
-    hosts = {*own, *map(_bare, names)}
-    return HostGuard(app, hosts=hosts, remedy="to serve this name, add --name", status=MISDIRECTED)
+    app: ASGIApp = BodyLimit(mcp_app(tool))
+    if token is not None:
+        app = Guarded(app, TokenGuard(authenticate))
+    host_guard = HostGuard({*own, *map(_bare, names)}, "to serve this name, add --name", MISDIRECTED)
+    return Guarded(app, host_guard, OriginGuard([*names, *(f"{name}:{port}" for name in names)]))
 
 
 def _bare(name: str) -> str:

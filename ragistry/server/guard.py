@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Scope
 
 from ragistry.errors import InvalidConfigError
 from ragistry.http.errors import refusal
-from ragistry.http.guard import LOOPBACK, BodyLimit, HostGuard, OriginGuard, TokenGuard, refuse
+from ragistry.http.guard import BODY_MEGABYTES, LOOPBACK, BodyLimit, Guarded, HostGuard, OriginGuard, TokenGuard
 from ragistry.server.access import LOCAL_CALLER, Caller, Tokens
 
 _log = logging.getLogger(__name__)
@@ -16,13 +17,9 @@ _log = logging.getLogger(__name__)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Paths that need no token: they say only whether the server works."""
 UPLOADS, SMALL = "/v1/ingest/", ("/v1/", "/mcp")
-BODY_SECONDS = 20.0
-"""Maximum seconds between two parts of a request body."""
-BODY_MEGABYTES = 16
-"""Maximum size of a request that uploads no sources."""
 
 
-class CallerGuard:
+class CallerGuard(Guarded):
     """ASGI middleware that stores the `Caller` of a request in ``scope["caller"]``.
 
     A token is required if the server is exposed, or if config/tokens.yaml contains one. Without tokens, only requests
@@ -40,34 +37,23 @@ class CallerGuard:
         def megabytes(path: str) -> int:
             return BODY_MEGABYTES if path.startswith(SMALL) and not path.startswith(UPLOADS) else upload_megabytes
 
-        self.app = BodyLimit(app, megabytes=megabytes, pause=lambda: BODY_SECONDS, respond=refusal)
+        super().__init__(BodyLimit(app, megabytes=megabytes, respond=refusal), self, respond=refusal)
         self.tokens = tokens
         self.exposed = exposed
-        self._with_token = TokenGuard(self.app, authenticate=tokens.caller, respond=refusal)
-        self._without_token = HostGuard(
-            OriginGuard(self.app, respond=refusal),
-            hosts=LOOPBACK,
-            remedy="create a token: `ragistry serve token NAME`",
-            respond=refusal,
-        )
+        self._token = TokenGuard(tokens.caller)
+        self._host = HostGuard(LOOPBACK, "create a token: `ragistry serve token NAME`")
+        self._origin = OriginGuard()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self.app(scope, receive, send)
-            return
+    def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         if scope["type"] == "http" and scope["path"] in OPEN_PATHS:
             scope["caller"] = Caller("public", frozenset())
-            await self.app(scope, receive, send)
-            return
+            return None
         try:
             needs_token = bool(self.tokens.entries()) or self.exposed
         except (InvalidConfigError, OSError) as error:
             _log.error("all requests are refused: %s", error)
-            message = "the server cannot read its tokens; see its log"
-            await refuse(scope, receive, send, refusal(503, message), message)
-            return
+            return 503, "the server cannot read its tokens; see its log"
         if needs_token:
-            await self._with_token(scope, receive, send)
-        else:
-            scope["caller"] = LOCAL_CALLER
-            await self._without_token(scope, receive, send)
+            return self._token.problem(scope, headers)
+        scope["caller"] = LOCAL_CALLER
+        return self._host.problem(scope, headers) or self._origin.problem(scope, headers)

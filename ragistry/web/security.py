@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from ragistry.http.guard import BodyLimit, HostGuard, OriginGuard, host_name, refuse, same_token
+from ragistry.http.guard import BodyLimit, Guarded, HostGuard, OriginGuard, host_name, refuse, same_token
 from ragistry.server.access import LOCAL_CALLER
 
 if TYPE_CHECKING:
@@ -64,10 +64,8 @@ def guard_page(
 
     guarded: ASGIApp = as_local_caller if token is None else PageTokenGuard(as_local_caller, token)
     guarded = BodyLimit(guarded, megabytes=lambda _: BODY_MEGABYTES, length_required=True)
-    guarded = OriginGuard(guarded, names=names)
-    served = {*hosts, *map(host_name, names)}
-    guarded = HostGuard(guarded, hosts=served, remedy="to serve this name, start `ragistry ui` with --name")
-    return SecurityHeaders(guarded)
+    host = HostGuard({*hosts, *map(host_name, names)}, "to serve this name, start `ragistry ui` with --name")
+    return SecurityHeaders(Guarded(guarded, host, OriginGuard(names)))
 
 
 class PageTokenGuard:

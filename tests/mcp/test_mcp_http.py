@@ -23,7 +23,7 @@ from ragistry.errors import ConfigError
 from ragistry.mcp.http import check_exposure, http_server
 from ragistry.tools.search_library import SearchLibraryTool
 from tests.mcp.conftest import MODES, conversation, text_of
-from tests.messages import refused
+from tests.messages import check_message, refused
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -77,6 +77,13 @@ def test_foreign_host_and_origin_are_refused(url: str) -> None:
     for origin in ("https://evil.example", "null"):
         assert status(url, Origin=origin) == 403
     assert status(url, Origin=url.removesuffix("/mcp")) not in (401, 403, 421)
+
+
+def test_large_body_is_refused(url: str) -> None:
+    whole = httpx.post(url, content=bytes(16_000_001), headers=ACCEPT, timeout=60)
+    assert whole.status_code == 413
+    check_message(whole.text, "16 MB")
+    assert status(url) != 413
 
 
 def test_requests_without_the_token_are_refused(served: Workspace) -> None:

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ragistry import Workspace
-from ragistry.server import guard
+from ragistry.http import guard
 from tests.serving import served
 
 HALF = (
