@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from math import inf, isfinite, nextafter
+from math import inf, nextafter
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from ragistry.config.numbers import Number, Whole
+from ragistry.config.numbers import NumberOrNone, Whole
 from ragistry.errors import ConfigError
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore
 from ragistry.utils.limits import check_query, check_top_k
 
-STAGES = {
-    "naive": "dense", "naive_rag": "dense", "bm25": "bm25", "learned_sparse": "learned_sparse", "hybrid": "hybrid",
-    "graph": "graph", "rerank": "reranker",
-}  # fmt: skip
-"""Technique → the stage of its scores that can be compared with a number."""
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -32,14 +27,9 @@ class TechniqueConfig(BaseModel):
     read_if: ClassVar[tuple[tuple[Any, ...], ...]] = ()
 
     top_k: Whole = Field(default=5, ge=1, le=TOP_K_LIMIT, description="default number of results")
-    min_score: dict[str, Number] | None = Field(
-        default=None, description="the lowest score of a stage, such as {naive: 0.35}; results without one are left out"
+    min_score: NumberOrNone = Field(
+        default=None, allow_inf_nan=False, description="leave out results with a lower score"
     )
-
-    @field_validator("min_score", mode="before")
-    @classmethod
-    def _names_a_stage(cls, value: Any) -> Any:
-        return check_stage_scores(value)
 
     def checked_limit(self, query: str, top_k: int | None) -> int:
         """Return the number of results of a search. Raises `QueryError` for an invalid query or ``top_k``."""
@@ -47,25 +37,12 @@ class TechniqueConfig(BaseModel):
         return self.top_k if top_k is None else check_top_k(top_k)
 
 
-def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
-
-
-def check_stage_scores(value: Any) -> Any:
-    """Return a ``min_score`` unchanged. Raises `ValueError` if it does not name the stage whose score it means."""
-    if value is None or (isinstance(value, Mapping) and value and all(map(_is_finite, value.values()))):
-        return value
-    raise ValueError(
-        f"must name the stage whose score it means, because each stage has a scale of its own, got {value!r:.80}; "
-        "write min_score: {naive: 0.35}"
-    )
-
-
-def least_scores(technique: object) -> dict[str, float]:
-    """Return the lowest score of each stage that ``min_score`` of a built-in technique names; often none."""
+def least_score(technique: object) -> float | None:
+    """Return the ``min_score`` that the configuration of a built-in technique sets."""
     config = getattr(technique, "config", None)
-    named = config.min_score if isinstance(config, TechniqueConfig) else None
-    return {STAGES.get(name, name): value for name, value in named.items()} if isinstance(named, dict) else {}
+    if not isinstance(config, TechniqueConfig) or "min_score" not in config.model_fields_set:
+        return None
+    return config.min_score
 
 
 def rescored(document: Document, stage: str, kind: ScoreKind, score: float) -> Document:

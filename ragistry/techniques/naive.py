@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ragistry.config.numbers import Number, WholeOrNone
 from ragistry.config.parse import Configuration, parse_config
@@ -27,16 +26,9 @@ class NaiveRAGTechnique:
     """
 
     class Config(TechniqueConfig):
-        min_score: Number = Field(  # type: ignore[assignment]  # one stage, so its name may be left out
-            default=0.0, ge=0.0, le=1.0, description="leave out documents with a lower score"
-        )
+        min_score: Number = Field(default=0.0, ge=0.0, le=1.0, description="leave out results with a lower score")
         embedding_model: str | None = Field(default=None, description="the embedding model that the store must have")
         chunk_size: WholeOrNone = Field(default=None, ge=1, description="the chunk size that the store must have")
-
-        @field_validator("min_score", mode="before")
-        @classmethod
-        def _names_a_stage(cls, value: Any) -> Any:
-            return value["naive"] if isinstance(value, Mapping) and list(value) == ["naive"] else value
 
     def __init__(self, config: Configuration, *, store: DocumentStore, embedder: Embedder) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)

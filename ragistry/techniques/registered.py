@@ -14,7 +14,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError, RagistryError, TechniqueError
 from ragistry.protocols import Generator, Reranker, Technique
-from ragistry.techniques.built_in import is_built_in, least_scores
+from ragistry.techniques.built_in import is_built_in, least_score
 from ragistry.techniques.classes import retrieve_complaints
 from ragistry.techniques.folding import fold_identical, folds, retrieve_filled
 from ragistry.techniques.phrases import PhraseSearch
@@ -32,8 +32,6 @@ INSTALLED = tuple(
     )
 )
 """Folders of this package, of Python and of installed packages."""
-CANDIDATES = 100
-"""Number of results from which those with high enough scores are taken, unless a search is for more."""
 
 
 class RegisteredTechnique:
@@ -62,7 +60,7 @@ class RegisteredTechnique:
     Attributes:
         stable_order: The results for a smaller ``top_k`` are the first of those for a larger one: what the attribute
             ``stable_order`` of the class says, else true for a technique of this package, if it builds only on such
-            ones. Never with ``min_score``, because more candidates can meet it.
+            ones.
         can_rank: It is one of this package that ranks without reading texts, over a store that can.
         asks_model: It asks a generator or a reranker, or a technique that it builds on does: what the attribute
             ``asks_model`` of the class says, else true for a technique that has one of them as an attribute.
@@ -99,15 +97,15 @@ class RegisteredTechnique:
         self.technique = technique
         self.sets_top_k = sets_top_k
         self._phrases = phrases
-        self._least = least_scores(technique)
+        self._least = least_score(technique)
         built_in = is_built_in(technique)
         own: bool = getattr(technique, "stable_order", built_in)
-        self.stable_order: bool = own and all(base.stable_order for base in over) and not self._least
+        self.stable_order: bool = own and all(base.stable_order for base in over)
         parts = [*over, *getattr(technique, "__dict__", {}).values()]
         has_model = any(isinstance(part, Generator | Reranker) for part in parts)
         self._has_model: bool = getattr(technique, "asks_model", has_model)
         self.asks_model: bool = self._has_model or any(getattr(part, "asks_model", False) for part in parts)
-        self.can_rank: bool = built_in and not self._least and getattr(technique, "can_rank", False)
+        self.can_rank: bool = built_in and getattr(technique, "can_rank", False)
         self._checks_arguments = not is_base and not built_in  # techniques of this package check them
         self._checks_results = not (is_base and built_in)
 
@@ -159,23 +157,16 @@ class RegisteredTechnique:
             except Exception as error:
                 name_error(error, self.name)
                 raise
+            if ranking is not None and (least := self._least) is not None:
+                scores = {key: score for key, score in ranking.scores.items() if score >= least}
+                ranking = replace(ranking, scores=scores)
             this.documents_out = len(ranking.scores) if ranking is not None else 0
         return ranking
 
     def _retrieve(self, query: str, top_k: int | None, where: Where | None) -> list[Document]:
-        if not self._least:
-            return self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
-        wanted: int = self.technique.config.top_k if top_k is None else top_k  # type: ignore[attr-defined]
-        depth = max(wanted, CANDIDATES)
-        found = self._checked(self.technique.retrieve(query, top_k=depth, where=where), depth, where)
-        return [one for one in found if self._reaches_least(one)][:wanted]
-
-    def _reaches_least(self, document: Document) -> bool:
-        """Return whether a result has a high enough score of each stage; the best one counts, as of several queries."""
-        best: dict[str, float] = {}
-        for score in document.scores:
-            best[score.stage] = max(score.value, best.get(score.stage, -inf))
-        return all(best.get(stage, -inf) >= value for stage, value in self._least.items())
+        found = self._checked(self.technique.retrieve(query, top_k=top_k, where=where), top_k, where)
+        least = self._least
+        return found if least is None else [document for document in found if document.score >= least]
 
     def _checked(self, documents: Any, top_k: int | None, where: Where | None) -> list[Document]:
         if not self._checks_results:

@@ -22,7 +22,6 @@ from ragistry.errors import (
 )
 from ragistry.plugins import modules_of
 from ragistry.protocols import Embedder, Technique
-from ragistry.techniques.built_in import STAGES, TechniqueConfig
 from ragistry.techniques.checks import (
     AUTO,
     DEFAULT_TECHNIQUE,
@@ -55,7 +54,7 @@ from ragistry.techniques.registered import RegisteredTechnique, name_error, regi
 from ragistry.trace import degraded
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.fingerprints import differences
-from ragistry.utils.wording import did_you_mean, listed
+from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -406,7 +405,6 @@ class TechniqueRegistry:
             given = resources_for(user, wanted, own, self.resources, entry.models)
             with modules_of(self._folder):
                 config = configuration_of(cls, entry.config)
-                self._check_stages(entry, config)
                 try:
                     made = cls(config, **given)
                 except Exception as error:
@@ -425,22 +423,6 @@ class TechniqueRegistry:
             entry.name, made, sets_top_k="top_k" in entry.config, phrases=phrases, entry=entry.name,
             over=[*own.get("bases", ()), *([own["base"]] if "base" in own else ()), *references],
         )  # fmt: skip
-
-    def _check_stages(self, entry: Entry, config: Any) -> None:
-        """Raise `ConfigError` if ``min_score`` names a stage that neither technique nor bases have."""
-        named = config.min_score if isinstance(config, TechniqueConfig) else None
-        if not isinstance(named, dict):
-            return
-        uses = self._uses(entry)
-        if wrong := next((name for name in named if name not in uses), None):
-            raise ConfigError(
-                f"min_score: no stage {wrong!r}{did_you_mean(wrong, uses)}; {entry.name!r} has {listed(uses)}"
-            )
-
-    def _uses(self, entry: Entry) -> list[str]:
-        """List the techniques, of an entry and below it, that have scores of their own."""
-        below = [use for base in self.builds_on(entry.name) for use in self._uses(self.entry(base))]
-        return sorted({*below, *({entry.use} & STAGES.keys())})
 
 
 def _take_mistakes(problems: Problems) -> dict[str, list[str]]:

@@ -112,7 +112,7 @@ def test_questions_of_the_shell_become_a_test_set(ragistry: Run, corpus: Corpus,
     Path("set", "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ("compare", "--queries", "set/queries.jsonl", "-t", "bm25", "-t", "mine")
     Path("config", "techniques.yaml").write_text(
-        "techniques:\n  bm25: {use: bm25}\n  mine: {use: bm25, min_score: {bm25: 1000}}\n", encoding="utf-8"
+        "techniques:\n  bm25: {use: bm25}\n  mine: {use: bm25, min_score: 1000}\n", encoding="utf-8"
     )
     for options, shows in (((), False), (("--show-questions",), True)):
         done = ragistry(*words, "--json", "report.json", "--html", "report.html", "--markdown", "report.md", *options)
