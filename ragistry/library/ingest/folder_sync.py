@@ -45,14 +45,6 @@ def check_same_source(source: IngestSource, info: SourceInfo, is_same: bool) -> 
         raise taken(source, info.collection, info.source_path)
 
 
-def has_place_of(source: IngestSource, info: SourceInfo) -> bool:
-    """Return whether the stored place is current.
-
-    If a file was moved, it is written again, but not embedded again.
-    """
-    return info.source_path == source.place
-
-
 def absence(path: str) -> str:
     """Explain why a path cannot be reached now.
 

@@ -30,7 +30,7 @@ from ragistry.errors import (
     WorkerLostError,
 )
 from ragistry.library.embedding import PLAIN, embed_each, embed_waiting
-from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, has_place_of, is_same_file, taken
+from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, is_same_file, taken
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import is_english
@@ -148,7 +148,6 @@ class Ingest:
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
         self._read_again = 0
-        self._other_forms: dict[str, str] = {}
         self._stored: dict[str, SourceInfo] = {}
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
@@ -241,20 +240,21 @@ class Ingest:
         return chain.from_iterable((self.on_workers or map)(work, groups))
 
     def _to_read(self, source: IngestSource) -> ToRead:
-        info = self._stored_as(source)
+        info = self._stored_as(source.source_file)
         seen = None if self.on_workers is None else look_at(source.path)
         if info is None:
             return ToRead(source, seen=seen)
-        is_kept = has_place_of(source, info) and not source.metadata.changes(info)
+        # A file that was moved is written again, but not embedded again.
+        is_kept = info.source_path == source.place and not source.metadata.changes(info)
         return ToRead(source, info.source_hash, is_kept, seen)
 
-    def _stored_as(self, source: IngestSource) -> SourceInfo | None:
+    def _stored_as(self, name: str) -> SourceInfo | None:
         """Return the stored source of this name, else of the same name in another Unicode form."""
-        return self._stored.get(source.source_file) or self._stored.get(composed(source.source_file))
+        return self._stored.get(name) or self._stored.get(composed(name))
 
     def _prepared(self, source: IngestSource, read: Result) -> Prepared | None:
         """Compare a source with the stored one. None if there is nothing to write, which is reported."""
-        info = self._stored_as(source)
+        info = self._stored_as(source.source_file)
         earlier = self._taken.get(composed(source.source_file))
         if earlier is not None and is_same_file(source.place, earlier.place):
             return None
@@ -268,8 +268,6 @@ class Ingest:
             self.report.failed.append(Failure(source.shown, error))
             return None
         self._taken[composed(source.source_file)] = source
-        if info is not None and info.source_file != source.source_file:
-            self._other_forms[source.source_file] = info.source_file
         return prepared
 
     def _compared(self, source: IngestSource, info: SourceInfo | None, read: Result) -> Prepared | None:
@@ -395,8 +393,9 @@ class Ingest:
         """
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
         for name in (*self.report.added, *self.report.updated):
-            if name in self._other_forms:
-                self.store.replace_source(self.collection, self._other_forms[name], [])
+            stored = self._stored_as(name)
+            if stored is not None and stored.source_file != name:
+                self.store.replace_source(self.collection, stored.source_file, [])
         for source in self._taken.values():
             name = source.source_file
             info = self._earlier.get(source.place) if self._earlier else None
