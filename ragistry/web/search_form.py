@@ -90,7 +90,7 @@ class SearchForm:
         first: SearchQuery,
         search: Callable[[bool], Awaitable[None]],
     ) -> None:
-        names = {name: f"{name}\n{_caption(registry, name)}" for name in (*registry.names(), *registry.broken)}
+        names = {name: f"{name}\n{caption(registry, name)}" for name in (*registry.names(), *registry.broken)}
         self._search = search
         self._asked = first.ask
         self._last = first  # what was searched last; a follow-up follows its query
@@ -186,7 +186,7 @@ class SearchForm:
         self._filters.set_visibility(bool(self._filters.options))
 
 
-def _caption(registry: TechniqueRegistry, name: str) -> str:
+def caption(registry: TechniqueRegistry, name: str) -> str:
     """Describe a technique in one line, or say that it cannot run here."""
     if name in registry.broken:
         return f"{CANNOT_RUN}: its entry has an error."

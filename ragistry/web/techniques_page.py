@@ -1,4 +1,4 @@
-"""The page ``/techniques``: all techniques with descriptions, parameters and flowcharts."""
+"""The page ``/techniques``: a line for each technique, which opens to its parameters and flowchart."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ragistry.errors import ConfigError
 from ragistry.pipelines.graph import END
 from ragistry.pipelines.pipeline import START, flowchart
 from ragistry.pipelines.technique import PipelineTechnique
-from ragistry.techniques.classes import config_schema, first_sentence
+from ragistry.techniques.classes import config_schema
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState
 from ragistry.web.layout import heading, page_layout
-from ragistry.web.search_form import CANNOT_RUN
+from ragistry.web.search_form import CANNOT_RUN, caption
 from ragistry.web.widgets import row, table, text_cell
 
 
@@ -29,41 +29,36 @@ def register(state: AppState) -> None:
             heading("Techniques")
             if registry.removed:
                 ui.label(registry.removed).classes("rg-dim")
-            for name in registry.names():
-                _technique(state, name)
-            for name in registry.broken:
-                _broken(state, name)
+            for name in (*registry.names(), *registry.broken):
+                _technique(registry, name)
 
 
-def _technique(state: AppState, name: str) -> None:
-    registry = state.workspace.registry
-    entry, cls = registry.entry(name), registry.technique_class(name)
-    with ui.element("section").classes("rg-card").props(f'aria-label="{name}"'):
-        with ui.element("div").classes("rg-bar"):
-            ui.label(name).classes("rg-technique").props("role=heading aria-level=2")
-            ui.label(f"use: {entry.use}").classes("rg-dim")
-            if name == registry.default:
-                ui.label("default").classes("rg-both")
-        ui.label(first_sentence(cls))
-        if reason := registry.unusable(name):
-            _cannot_run(reason)
-        _parameters(name, config_schema(cls), entry.config)
-        with ui.expansion("Structure").classes("rg-stages"):
-            try:
-                ui.mermaid(technique_chart(registry, name))
-            except ConfigError as error:
-                ui.label(str(error)).classes("rg-failure")
+def _technique(registry: TechniqueRegistry, name: str) -> None:
+    """Show a technique as one line, which opens to its details."""
+
+    def show() -> None:
+        if not list(line):  # opened for the first time
+            with line:
+                _details(registry, name)
+
+    with ui.element("section").props(f'aria-label="{name}"'):
+        title = f"{name} (default)" if name == registry.default else name
+        line = ui.expansion(title, caption=caption(registry, name), on_value_change=show).classes("rg-stages")
 
 
-def _broken(state: AppState, name: str) -> None:
-    with ui.element("section").classes("rg-card").props(f'aria-label="{name}"'):
-        ui.label(name).classes("rg-technique").props("role=heading aria-level=2")
-        _cannot_run(state.workspace.registry.broken[name])
-
-
-def _cannot_run(reason: str) -> None:
-    with ui.element("div").classes("rg-note"):
-        ui.label(f"{CANNOT_RUN}: {reason}.")
+def _details(registry: TechniqueRegistry, name: str) -> None:
+    """Show why a technique cannot run, its parameters, and its structure."""
+    if reason := registry.broken.get(name) or registry.unusable(name):
+        ui.label(f"{CANNOT_RUN}: {reason}.").classes("rg-note")
+    if name in registry.broken:
+        return
+    entry = registry.entry(name)
+    ui.label(f"use: {entry.use}").classes("rg-dim")
+    _parameters(name, config_schema(registry.technique_class(name)), entry.config)
+    try:
+        ui.mermaid(technique_chart(registry, name))
+    except ConfigError as error:
+        ui.label(str(error)).classes("rg-failure")
 
 
 def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]) -> None:
