@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.command import Output, on_any_folder, on_workspace
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_name, display_name_of
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.options import collection_name, display_name_of
+from ragistry.cli.output import error_line
 from ragistry.cli.tables import print_table
 from ragistry.utils.wording import numbered
 
@@ -35,109 +35,71 @@ def collections(context: typer.Context) -> None:
 
 
 @app.command("list")
-def list_(
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+@on_workspace
+def list_(opened: Workspace) -> Output:
     """List every collection with the number of its sources and chunks."""
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace, existing=True) as opened:
-        print_collections(opened, as_json)
+    return all_collections(opened)
 
 
 @app.command()
-def add(
-    name: Name,
-    description: Description = None,
-    display_name: DisplayName = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+@on_any_folder
+def add(opened: Workspace, name: Name, description: Description = None, display_name: DisplayName = None) -> Output:
     """Add a collection to documents.yaml."""
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace) as opened:
-        opened.library.create_collection(name, description or "", display_name or display_name_of(name))
-        _print_entry(opened, name, as_json, "added ")
+    opened.library.create_collection(name, description or "", display_name or display_name_of(name))
+    return _entry(opened, name, "added ")
 
 
 @app.command()
+@on_workspace
 def rename(
+    opened: Workspace,
     name: Name,
     new_name: Annotated[str, typer.Argument(parser=collection_name, metavar="NEW_NAME", help="Its new name.")],
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Change the name of a collection; `describe --display-name` changes its display name."""
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace, existing=True) as opened:
-        chunks = opened.library.rename_collection(name, new_name)
-    if as_json:
-        print_json({"name": new_name, "formerly": name, "chunks": chunks})
-    else:
-        console().print(f"{name} is now {new_name} ({numbered(chunks, 'chunk[|s]')})")
+    chunks = opened.library.rename_collection(name, new_name)
+    values = {"name": new_name, "formerly": name, "chunks": chunks}
+    return Output(values, f"{name} is now {new_name} ({numbered(chunks, 'chunk[|s]')})")
 
 
 @app.command()
+@on_workspace
 def describe(
-    name: Name,
-    description: Description = None,
-    display_name: DisplayName = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+    opened: Workspace, name: Name, description: Description = None, display_name: DisplayName = None
+) -> Output:
     """Change a collection's description or display name; without options, print them."""
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace, existing=True) as opened:
-        if description is not None or display_name is not None:
-            opened.library.update_description(name, description, display_name=display_name)
-        _print_entry(opened, name, as_json)
+    if description is not None or display_name is not None:
+        opened.library.update_description(name, description, display_name=display_name)
+    return _entry(opened, name)
 
 
 @app.command()
-def delete(
-    name: Name,
-    yes: YesOption = False,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+@on_workspace
+def delete(opened: Workspace, name: Name, yes: YesOption = False) -> Output:
     """Delete a collection with all its chunks, also one that is no longer in documents.yaml."""
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace, existing=True) as opened:
-        library = opened.library
-        orphans = sum(info.chunks for info in library.orphans() if info.collection == name)
-        confirm(f"collection {name!r} with {numbered(orphans or library.count(name), 'chunk[|s]')}", yes)
-        chunks = library.delete_collection(name)
-    if as_json:
-        print_json({"name": name, "chunks": chunks})
-    else:
-        console().print(f"deleted {name} ({numbered(chunks, 'chunk[|s]')})")
+    library = opened.library
+    orphans = sum(info.chunks for info in library.orphans() if info.collection == name)
+    confirm(f"collection {name!r} with {numbered(orphans or library.count(name), 'chunk[|s]')}", yes)
+    chunks = library.delete_collection(name)
+    return Output({"name": name, "chunks": chunks}, f"deleted {name} ({numbered(chunks, 'chunk[|s]')})")
 
 
-def print_collections(opened: Workspace, as_json: bool) -> None:
-    """Print every collection with its counts, and warn about sources without a collection."""
+def all_collections(opened: Workspace) -> Output:
+    """Return every collection with its counts. The text warns about sources without a collection."""
     rows = opened.library.list_collections()
-    if as_json:
-        print_json({"collections": rows})
-        return
-    print_table(
-        {"name": "name", "display name": "text", "sources": "number", "chunks": "number", "description": "text"},
-        [
-            (row["name"], row["display_name"], *(f"{row[count]:,}" for count in COUNTS), row["description"])
-            for row in rows
-        ],
-    )
-    for name, remedy in orphans(opened).items():
-        error_line(f"{name!r}: {remedy}", label="orphaned")
+
+    def write() -> None:
+        print_table(
+            {"name": "name", "display name": "text", "sources": "number", "chunks": "number", "description": "text"},
+            [
+                (row["name"], row["display_name"], *(f"{row[count]:,}" for count in COUNTS), row["description"])
+                for row in rows
+            ],
+        )
+        for name, remedy in orphans(opened).items():
+            error_line(f"{name!r}: {remedy}", label="orphaned")
+
+    return Output({"collections": rows}, write)
 
 
 def orphans(opened: Workspace) -> dict[str, str]:
@@ -155,11 +117,8 @@ def orphans(opened: Workspace) -> dict[str, str]:
     }
 
 
-def _print_entry(opened: Workspace, name: str, as_json: bool, done: str = "") -> None:
+def _entry(opened: Workspace, name: str, done: str = "") -> Output:
     entry: dict[str, Any] = opened.library.collections.entry(name).model_dump(exclude={"formerly"})
     entry["display_name"] = entry["display_name"] or name
-    if as_json:
-        print_json(entry)
-    else:
-        described = entry["description"] or "no description; add one with `ragistry collections describe`"
-        console().print(f"{done}{name} ({entry['display_name']}): {described}")
+    described = entry["description"] or "no description; add one with `ragistry collections describe`"
+    return Output(entry, f"{done}{name} ({entry['display_name']}): {described}")

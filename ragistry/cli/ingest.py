@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.collections import print_collections
+from ragistry.cli.collections import all_collections
+from ragistry.cli.command import show
 from ragistry.cli.confirm import YesOption, ask_yes_no, confirm
 from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_option, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
-from ragistry.cli.sources import delete_source, print_sources
+from ragistry.cli.sources import delete_source, listed_sources
 from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
 from ragistry.library.ingest.methods import ProgressObserver
@@ -160,15 +161,15 @@ def ingest(
             if report.unread:
                 raise typer.Exit(UNREAD)
         elif delete is None and collection is None:
-            print_collections(opened, as_json)
+            show(all_collections(opened), as_json)
         elif delete is None:
-            print_sources(opened, collection, as_json)
+            show(listed_sources(opened, collection), as_json)
         elif collection is None:
             raise FlagsError(
                 f"say which collection {delete!r} is in with --collection NAME{_existing_collections(opened)}"
             )
         else:
-            delete_source(opened, delete, collection, yes, as_json)
+            show(delete_source(opened, delete, collection, yes), as_json)
 
 
 @contextmanager

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -77,6 +77,28 @@ def search_option(name: str) -> Any:
     return typer.Option(f"--{name.replace('_', '-')}", *short, help=text, **more)
 
 
+def parameters_of(command: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the type and the default of each parameter; ``MISSING`` for no default."""
+    kinds = get_type_hints(command, localns={"Workspace": Any}, include_extras=True)  # modules import it for types only
+    return {
+        name: (kinds[name], MISSING if one.default is Parameter.empty else one.default)
+        for name, one in signature(command).parameters.items()
+    }
+
+
+def declare(command: Callable[..., None], parameters: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
+    """Declare the parameters of a command, each with its type and default, in the order of its help."""
+    declared = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default, annotation=kind
+        )
+        for name, (kind, default) in parameters.items()
+    ]
+    command.__signature__ = Signature(declared)  # type: ignore[attr-defined] # typer reads both
+    command.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+    return command
+
+
 def with_request(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``request`` of a command by an option for each field of `SearchRequest`."""
 
@@ -89,19 +111,11 @@ def with_request(command: Callable[..., None]) -> Callable[..., None]:
             options["where"] = condition_of(options["where"])
         command(request=SearchRequest(**options), **values)
 
-    own, kinds = signature(command, eval_str=True), get_type_hints(SearchRequest)
-    kinds |= {"technique": str | None, "where": str | None}
-    parameters = {name: one.replace(kind=Parameter.KEYWORD_ONLY) for name, one in own.parameters.items()}
-    del parameters["request"]
-    for name, one in FIELDS.items():
-        default = Parameter.empty if one.default is MISSING else one.default
-        parameters[name] = Parameter(
-            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kinds[name], search_option(name)]
-        )
-    ordered = sorted(parameters.values(), key=lambda one: one.name not in FIELDS)
-    run.__signature__ = own.replace(parameters=ordered)  # type: ignore[attr-defined] # typer reads both
-    run.__annotations__ = {one.name: one.annotation for one in ordered}
-    return run
+    kinds = get_type_hints(SearchRequest) | {"technique": str | None, "where": str | None}
+    options = {name: (Annotated[kinds[name], search_option(name)], one.default) for name, one in FIELDS.items()}
+    own = parameters_of(command)
+    del own["request"]
+    return declare(run, options | own)
 
 
 def condition_of(text: str) -> Any:

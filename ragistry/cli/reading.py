@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, replace
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ragistry.cli.command import COMMON
 from ragistry.cli.flags import FlagsError
-from ragistry.cli.options import NAMES, DebugOption, JsonOption, WorkspaceOption, path
+from ragistry.cli.options import NAMES, declare, path
 from ragistry.cli.output import console, print_json
 
 _HIDDEN = ("max_tokens", "cursor")
@@ -33,22 +33,17 @@ def _command(name: str, description: str) -> Any:
         _run(name, tool.request(**values, max_tokens=50_000), workspace, as_json)
 
     kinds = get_type_hints(tool.request) | {"where": str | None, "place": str | None}
-    parameters = []
-    for key, one in tool.options().items():
-        if key not in _HIDDEN:
-            default = Parameter.empty if one.default is MISSING else one.default
-            kind: Any = Annotated[kinds[key], _option(key, one.metadata, one.default)]
-            parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
-    folder: Any = WorkspaceOption
+    options = {
+        key: (Annotated[kinds[key], _option(key, one.metadata, one.default)], one.default)
+        for key, one in tool.options().items()
+        if key not in _HIDDEN
+    }
+    common: dict[str, Any] = dict(COMMON)
     if any("-w" in one.metadata.values() for one in tool.options().values()):  # -w of grep are words, as in every grep
         folder = Annotated[Path, typer.Option("--workspace", help="Folder of the workspace.", parser=path)]
-    common = {"workspace": (folder, Path()), "as_json": (JsonOption, False), "debug": (DebugOption, False)}
-    for key, (kind, value) in common.items():
-        parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=value, annotation=kind))
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads both
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+        common["workspace"] = (folder, Path())
     run.__doc__, run.__name__ = description, name
-    return run
+    return declare(run, options | common)
 
 
 def _option(name: str, about: Any, default: Any) -> Any:
