@@ -51,8 +51,7 @@ MOST_COLUMNS = 64
 """Word allows 63 columns in a table."""
 
 _P, _R, _T, _TBL, _TR, _TC = (W + name for name in ("p", "r", "t", "tbl", "tr", "tc"))
-_SDT, _SDT_CONTENT, _BOX = W + "sdt", W + "sdtContent", W + "txbxContent"
-_ALTERNATE, _FALLBACK = MC + "AlternateContent", MC + "Fallback"
+_BOX, _ALTERNATE = W + "txbxContent", MC + "AlternateContent"
 _FIELD_MARK, _INSTRUCTION = W + "fldChar", W + "instrText"
 _OMITTED = frozenset(
     {PPR, RPR, _INSTRUCTION, W + "del", W + "moveFrom", W + "delText", W + "delInstrText", W + "sdtPr", W + "sectPr"}
@@ -132,7 +131,9 @@ class _Reader(OfficeText):
         for kind, notes in self._unused.items():
             for name in [*notes]:
                 self._add_note(kind, name)
-        related = {relation.target for relation in self._package.relations(self._package.document_name).values()}
+        related = {
+            relation.target.casefold() for relation in self._package.relations(self._package.document_name).values()
+        }
         for name in self._package.typed("chart"):
             if name not in self._parts_read and name in related:
                 self.blocks += self._chart(name)
@@ -315,7 +316,7 @@ class _Reader(OfficeText):
             checked = box.find(W14 + "checked")
             line.parts.append("☒" if checked is not None and checked.get(W14 + "val", "1") in ("1", "true") else "☐")
             return
-        for content in element.iterchildren(_SDT_CONTENT):
+        for content in element.iterchildren(W + "sdtContent"):
             self.inline(content, line)
 
     def _note(self, element: Element, _line: Line) -> None:
@@ -404,7 +405,7 @@ class _Reader(OfficeText):
         return "" if relation is None or relation.external else relation.target
 
     def _chart(self, name: str) -> list[Block]:
-        self._parts_read.add(name)
+        self._parts_read.add(name.casefold())
         return chart_blocks(self._package, name, self.place)
 
 

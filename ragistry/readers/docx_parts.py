@@ -73,18 +73,9 @@ class WordPackage(Package):
         part = self._names_of_roots[element.getroottree().getroot()]
         return self.relations(part).get(element.get(R + attribute, ""))
 
-    def relations(self, name: str) -> dict[str, Relation]:
-        """Return the relations of a part by their ids, with the names of parts in lower case."""
-        if name not in self._relations:
-            found = super().relations(name)
-            self._relations[name] = {
-                key: one if one.external else one._replace(target=one.target.casefold()) for key, one in found.items()
-            }
-        return self._relations[name]
-
     def parts(self, kind: str) -> list[str]:
         """Return the names of the document's parts of a kind, first those to which a relation leads."""
-        names = [*self.related(self.document_name, kind), *self.typed(kind)]
+        names = [*map(str.casefold, self.related(self.document_name, kind)), *self.typed(kind)]
         return [name for name in dict.fromkeys(names) if name in self._names]
 
     def typed(self, *kinds: str) -> list[str]:
