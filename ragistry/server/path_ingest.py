@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.chunking.chunker import chunk_extracted
-from ragistry.errors import RagistryError, SourceError
+from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import is_folder
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_line, report_as_mapping
@@ -15,32 +15,26 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.service import DocumentService
 from ragistry.readers.extract import extract
 from ragistry.server.jobs import RunningJob, SavedJob
-from ragistry.workspace import Workspace
 
 
-def ingest_paths(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
+def ingest_paths(library: DocumentService, running: RunningJob, whole: IngestReport) -> None:
     """Ingest one path after the other, so that each file can be searched as soon as it is shown as searchable.
 
     The request of the job is ``{"paths", "label", "prune", "replace", "refused", "unneeded"}``: the files and folders,
     the name that is shown, the options of the ingest, names and reasons of files that were not accepted, and uploaded
-    files that no source needs after the job.
+    files that no source needs after the job. ``whole`` gets the reports of all paths.
     """
-    job, library, whole = running.job, workspace.library, IngestReport()
+    job = running.job
     paths = [Path(path) for path in job.request["paths"]]
     job.total = len(paths)
-    try:
-        for path in paths:
-            running.check()
-            report = _ingest_path(path, library, running)
-            whole.merge(report)
-            job.stages[path.name] = _result(path, report)
-            _add_notes(job, _other_messages(job, path, report))
-            job.done, job.inside = job.done + 1, 0.0
-    except RagistryError:
-        job.report = report_as_mapping(whole, job.collection or "")
-        raise
+    for path in paths:
+        running.check()
+        report = _ingest_path(path, library, running)
+        whole.merge(report)
+        job.stages[path.name] = _result(path, report)
+        _add_notes(job, _other_messages(job, path, report))
+        job.done, job.inside = job.done + 1, 0.0
     _add_notes(job, _vanished(whole))
-    return report_as_mapping(whole, job.collection or "")
 
 
 def has_lines(job: SavedJob) -> bool:

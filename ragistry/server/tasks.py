@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragistry.config.folder import EVALUATION
-from ragistry.errors import RagistryError, SourceError
+from ragistry.errors import SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
-from ragistry.library.ingest.report import report_as_mapping
+from ragistry.library.ingest.report import IngestReport, report_as_mapping
 from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText, hash_of
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.extracted import Extracted, ExtractLimits
@@ -69,17 +69,17 @@ def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     The request of the job is ``{"replace": …, "sources": [{"name", "file", "text", "folder", "metadata"}]}``. ``text``
     is true for a text, which has no ``folder``. ``metadata``: the fields of `SourceMetadata`.
     """
-    job = running.job
-    if "paths" in job.request:
-        return ingest_paths(workspace, running)
-    sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
-    plan = IngestPlan(job.collection or "", sources, replace=bool(job.request["replace"]))
+    job, library, report = running.job, workspace.library, IngestReport()
     try:
-        workspace.library.carry_out(plan, observer=_JobObserver(running))
-    except RagistryError:
-        job.report = report_as_mapping(plan.report, plan.collection)
-        raise
-    return report_as_mapping(plan.report, plan.collection)
+        if "paths" in job.request:
+            ingest_paths(library, running, report)
+        else:
+            sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
+            plan = IngestPlan(job.collection or "", sources, report=report, replace=bool(job.request["replace"]))
+            library.carry_out(plan, observer=_JobObserver(running))
+    finally:
+        job.report = report_as_mapping(report, job.collection or "")
+    return job.report
 
 
 class _JobObserver(IngestObserver):
