@@ -42,7 +42,7 @@ _REPLACED = [
     (re.compile(rf"({re.escape(tempfile.gettempdir())}|/dev/shm|/tmp)/[\w.-]+"), "<tmp>"),
     (re.compile(r"(127\.0\.0\.\d+|localhost|\[::1\]):\d{4,5}\b"), r"\1:<port>"),
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "<hash>"),
-    (re.compile(r"\bat 0x[0-9a-f]+>?"), "at …"),
+    (re.compile(r"\bat 0x[0-9a-f]+"), "at …"),
 ]
 _FOREIGN = re.compile(
     r"""(?:\[Errno\ -?\d+\]\ )?(?:STRERROR)

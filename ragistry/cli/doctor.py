@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from collections.abc import Callable
@@ -122,7 +121,10 @@ def _answers(opened: Workspace) -> list[CheckResult]:
     from ragistry.config.folder import ANSWERS
 
     file = opened.path_of(opened.settings.data_dir) / ANSWERS
-    if not file.exists():
+    try:
+        if not file.exists():
+            return []
+    except PermissionError:  # reported as the store's error
         return []
     from ragistry.evaluation.systems.recorded_answers import AnswerStore
 

@@ -77,7 +77,7 @@ def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
             server = request.getfixturevalue(kind)
             if kind == "postgres":
                 return stack.enter_context(closing(PostgresStore(server.url, collection=name)))
-            return stack.enter_context(closing(ChromaStore(host=server.host, port=server.port, collection=name)))
+            return stack.enter_context(closing(ChromaStore(host=server.url, collection=name)))
 
         yield store
 
