@@ -5,25 +5,29 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.command import Output, on_workspace
+from ragistry.cli.options import DebugOption, JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.utils.wording import numbered
 
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", parser=given_path)]
 
 
+@on_workspace
 def backup(
+    opened: Workspace,
+    as_json: bool,
     file: FileArgument,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Write the workspace to one zip file: configuration, library, documentation repositories.
 
     Other processes may keep reading and writing: the backup has each source as it was before or after a change. It has
@@ -32,20 +36,20 @@ def backup(
     """
     from ragistry.library.backup import write_backup
     from ragistry.stores.records import waiting_line
-    from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace, existing=True) as opened, progress_bar(not as_json) as progress:
+    with progress_bar(not as_json) as progress:
         repositories = opened.repositories.root
         report = write_backup(file, opened.root, opened.store, repositories, force=force, progress=progress)
-    if as_json:
-        print_json({"file": str(file)} | {name: getattr(report, name) for name in report.__slots__})
-    else:
+
+    def write() -> None:
         console().print(
             f"wrote {file} ({report.size:,} bytes): {numbered(report.sources, 'source[|s]')} with "
             f"{numbered(report.chunks, 'chunk[|s]')}, {numbered(len(report.repositories), 'repositor[y|ies]')}"
         )
         if report.waiting:
             error_line(waiting_line(report.waiting), label="note")
+
+    return Output({"file": str(file)} | {name: getattr(report, name) for name in report.__slots__}, write)
 
 
 def restore(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragistry.cli.command import Output, on_any_folder
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import DebugOption, JsonOption, ResultOption, TechniqueOption, TopKOption, WorkspaceOption
+from ragistry.cli.options import ResultOption, TechniqueOption, TopKOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.output import console, error_line, print_json, progress_bar
+from ragistry.cli.output import console, error_line, progress_bar
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
@@ -31,7 +30,10 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
 
 
 @app.command()
+@on_any_folder
 def add(
+    opened: Workspace,
+    as_json: bool,
     path: Annotated[Path, typer.Argument(help="Folder of a Git clone, or a folder in one.", parser=given_path)],
     name: Annotated[
         str | None, typer.Option("--name", "-n", help="Lower-case letters, digits, '-' (default: the folder's name).")
@@ -39,44 +41,38 @@ def add(
     description: Annotated[
         str | None, typer.Option("--description", help="What it is about (default: from its front page).")
     ] = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Index the Markdown of a clone as committed, at the commit that is checked out.
 
     Exit code 1 if a file could not be indexed.
     """
-    with _opened(workspace) as (_, repositories), progress_bar(not as_json) as progress:
-        report = repositories.add(path, name, description, progress)
-    _tell([report], as_json)
+    with progress_bar(not as_json) as progress:
+        report = opened.repositories.add(path, name, description, progress)
+    return _told([report], {})
 
 
 @app.command("list")
-def list_(
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+@on_any_folder
+def list_(opened: Workspace) -> Output:
     """Show every repository with its commit and totals."""
-    with _opened(workspace) as (_, repositories):
-        infos = repositories.infos()
-    if as_json:
-        print_json({"repositories": [_as_json(info) for info in infos]})
-        return
-    for info in infos:
-        console().print(_line(info))
-    if not infos:
-        error_line("no repositories; add one with `ragistry repo add PATH`", label="note")
+    infos = opened.repositories.infos()
+
+    def write() -> None:
+        for info in infos:
+            console().print(_line(info))
+        if not infos:
+            error_line("no repositories; add one with `ragistry repo add PATH`", label="note")
+
+    return Output({"repositories": [_as_json(info) for info in infos]}, write)
 
 
 @app.command()
+@on_any_folder
 def update(
+    opened: Workspace,
+    as_json: bool,
     names: Annotated[list[str] | None, typer.Argument(help="Names (default: all).", show_default=False)] = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Index what changed since the recorded commit. Run `git pull` in the clone first; this command does not fetch.
 
     Searches use the old version until the update is complete. Exit code 1 if a file or a repository failed.
@@ -84,34 +80,30 @@ def update(
     from ragistry.errors import RagistryError
 
     reports, failed = [], {}
-    with _opened(workspace) as (_, repositories):
-        for name in names or [info.name for info in repositories.infos()]:
-            try:
-                with progress_bar(not as_json) as progress:
-                    reports.append(repositories.update(name, progress))
-            except RagistryError as error:
-                if names is not None and len(names) == 1:
-                    raise
-                failed[name] = str(error)
-    _tell(reports, as_json, failed)
+    repositories = opened.repositories
+    for name in names or [info.name for info in repositories.infos()]:
+        try:
+            with progress_bar(not as_json) as progress:
+                reports.append(repositories.update(name, progress))
+        except RagistryError as error:
+            if names is not None and len(names) == 1:
+                raise
+            failed[name] = str(error)
+    return _told(reports, failed)
 
 
 @app.command()
+@on_any_folder
 def remove(
+    opened: Workspace,
     name: NameArgument,
     yes: YesOption = False,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Remove a repository from the workspace; the clone is not touched."""
-    with _opened(workspace) as (_, repositories):
-        confirm(f"repository {name!r} with {_size(repositories, name)}", yes)
-        chunks = repositories.remove(name)
-    if as_json:
-        print_json({"removed": name, "chunks": chunks})
-    else:
-        console().print(f"{name}: removed, {numbered(chunks, 'chunk[|s]')}")
+    repositories = opened.repositories
+    confirm(f"repository {name!r} with {_size(repositories, name)}", yes)
+    chunks = repositories.remove(name)
+    return Output({"removed": name, "chunks": chunks}, f"{name}: removed, {numbered(chunks, 'chunk[|s]')}")
 
 
 def _size(repositories: Repositories, name: str) -> str:
@@ -125,55 +117,44 @@ def _size(repositories: Repositories, name: str) -> str:
 
 
 @app.command()
+@on_any_folder
 def search(
     context: typer.Context,
+    opened: Workspace,
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="The query.")],
     technique: TechniqueOption = None,
     top_k: TopKOption = None,
     number: ResultOption = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Search one repository and print the best passages."""
     from ragistry.cli.search import print_documents
     from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
     from ragistry.presentation.plain import as_mapping
 
     refuse_together(context, "as_json", "number")
-    with _opened(workspace) as (opened, repositories):
-        over = partial(opened.technique_over, name=technique)
-        chosen = RepositoryTechnique(repositories.collection(name), over)
-        limit = opened.settings.n_results if top_k is None else top_k
-        result = search_repository(chosen, query, limit)
-        if as_json:
-            print_json(as_mapping(result, opened.settings.language))
-        else:
-            print_documents(opened, query, result.documents, number=number, more="--result")
-    if not (as_json or result.documents):
-        error_line("nothing found", label="note")
+    over = partial(opened.technique_over, name=technique)
+    chosen = RepositoryTechnique(opened.repositories.collection(name), over)
+    limit = opened.settings.n_results if top_k is None else top_k
+    result = search_repository(chosen, query, limit)
+
+    def write() -> None:
+        print_documents(opened, query, result.documents, number=number, more="--result")
+        if not result.documents:
+            error_line("nothing found", label="note")
+
+    return Output(as_mapping(result, opened.settings.language), write)
 
 
-@contextmanager
-def _opened(workspace: Path) -> Iterator[tuple[Workspace, Repositories]]:
-    from ragistry.workspace import open_workspace
-
-    with open_workspace(workspace) as opened:
-        yield opened, opened.repositories
-
-
-def _tell(reports: list[RepositoryReport], as_json: bool, failed: dict[str, str] | None = None) -> None:
-    failed = failed or {}
-    if as_json:
-        print_json({"repositories": [_report_as_json(report) for report in reports], "failed": failed})
-    else:
+def _told(reports: list[RepositoryReport], failed: dict[str, str]) -> Output:
+    def write() -> None:
         for report in reports:
             _print(report)
         for name, reason in failed.items():
             error_line(f"{name}: {reason}", label="failed")
-    if failed or any(report.files.failed for report in reports):
-        raise typer.Exit(1)
+
+    values = {"repositories": [_report_as_json(report) for report in reports], "failed": failed}
+    return Output(values, write, int(bool(failed) or any(report.files.failed for report in reports)))
 
 
 def _report_as_json(report: RepositoryReport) -> dict[str, Any]:

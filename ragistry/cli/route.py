@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, print_json
+from ragistry.cli.command import Output, on_workspace
+from ragistry.cli.output import console
 from ragistry.cli.tables import print_table
 
 if TYPE_CHECKING:
     from ragistry.techniques.routing.route import Route
+    from ragistry.workspace import Workspace
 
 
+@on_workspace
 def route(
+    opened: Workspace,
     query: Annotated[str, typer.Argument(help="The query to route.")],
     technique: Annotated[
         str | None,
         typer.Option("--technique", "-t", help="A name of techniques.yaml that uses collection_routed."),
     ] = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Print which collections a query would be routed to, with every score and the rule that decided."""
     from ragistry.techniques.routing.technique import routing_technique
-    from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace, existing=True) as opened:
-        name, routed = routing_technique(opened.registry, technique)
-        chosen = routed.route(query)
-        print_json({"query": query, "technique": name} | chosen.detail()) if as_json else _print_route(name, chosen)
+    name, routed = routing_technique(opened.registry, technique)
+    chosen = routed.route(query)
+    return Output({"query": query, "technique": name} | chosen.detail(), partial(_print_route, name, chosen))
 
 
 def _print_route(technique: str, route: Route) -> None:
