@@ -193,7 +193,7 @@ def test_comparison_is_recorded_and_repeated_without_the_model(tmp_path):
     few = topics()
     queries = dict(list(few.queries.items())[:2])
     dataset = replace(few, queries=queries, qrels={query: few.qrels[query] for query in queries}, groups={}, kinds={})
-    asking, record = ["multi_query", "contextual_compression"], tmp_path / "models.db"
+    asking, kept = ["multi_query", "contextual_compression"], tmp_path / "models.db"
     with Writer("qwen3:4b", accent="vllm") as server:
         (tmp_path / "config" / "models.yaml").write_text(
             "generators:\n  broken: {use: openai, url: 'http://127.0.0.1:9', model: none}\n"
@@ -206,12 +206,12 @@ def test_comparison_is_recorded_and_repeated_without_the_model(tmp_path):
             encoding="utf-8",
         )
         with hashed_workspace(tmp_path) as workspace:
-            live = compare(asking, dataset, workspace=workspace, record=record, runs=tmp_path / "live")
+            live = compare(asking, dataset, workspace=workspace, answers=kept, runs=tmp_path / "live")
             asked = len(server.requests)
             assert asked > 0
-            again = compare(asking, dataset, workspace=workspace, replay=record, runs=tmp_path / "again")
+            again = compare(asking, dataset, workspace=workspace, answers=kept, runs=tmp_path / "again")
             assert len(server.requests) == asked
-            plainly = compare(asking, dataset, workspace=workspace)
+            plainly = compare(asking, dataset, workspace=workspace, answers=False)
     assert not live.failures | again.failures | plainly.failures
     for name in asking:
         calls = [one.techniques[name].calls for one in (live, again, plainly)]

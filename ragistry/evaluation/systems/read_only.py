@@ -10,8 +10,9 @@ from ragistry.errors import UnsupportedError
 from ragistry.protocols import as_ranking_store
 
 STORE = frozenset(
-    {"abilities", "search", "search_text", "rank", "get", "vectors", "scan", "count", "sources", "embedder", "version"}
+    {"abilities", "search", "search_text", "rank", "get", "vectors", "scan", "count", "sources", "embedder"}
 )
+"""It has no ``version``, so that techniques remember no answers and each query costs what it costs alone."""
 LIBRARY = frozenset({"collections", "sources", "list_sources", "list_sources_detail", "list_collections", "count"})
 COLLECTIONS = frozenset({"entries", "entry", "version"})
 
@@ -22,8 +23,12 @@ class ReadOnly:
     def __init__(self, of: Any, reads: Collection[str]) -> None:
         # Attributes, because neither protocols nor `as_ranking_store` see what `__getattr__` passes on.
         for name in dir(of):
-            if not name.startswith("_") and (name != "rank" or as_ranking_store(of)):
-                setattr(self, name, getattr(of, name) if name in reads else partial(_refused, name))
+            if name.startswith("_") or (name == "rank" and not as_ranking_store(of)):
+                continue
+            if name in reads:
+                setattr(self, name, getattr(of, name))
+            elif name != "version":
+                setattr(self, name, partial(_refused, name))
 
 
 def read_only_library(library: Any) -> ReadOnly:
