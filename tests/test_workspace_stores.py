@@ -85,6 +85,12 @@ def test_a_variable_overrides_the_server_of_a_file_and_all_that_belongs_to_it(tm
     assert (settings.store, settings.chroma_host) == ("local", None)
 
 
+def test_a_port_in_a_variable_of_its_own_is_refused(tmp_path: Path) -> None:
+    with refused(InvalidConfigError, "CHROMA_PORT", "http://HOST:PORT"):
+        resolve(tmp_path, environ={"CHROMA_HOST": "http://there", "CHROMA_PORT": "9"})
+    assert resolve(tmp_path, environ={"CHROMA_PORT": "9"}).settings.store == "local"
+
+
 def test_the_local_store_is_the_default_and_takes_its_own_settings(tmp_path: Path) -> None:
     with open_workspace(tmp_path) as workspace:
         assert engine(workspace) == ("LocalStore", "hybrid")

@@ -126,6 +126,11 @@ def _find(
     variable = next((one for one in SOURCES[name].variables if environ.get(one, "").strip()), None)
     if variable is not None:
         found[name] = Found(environ[variable], f"environment {variable}")
+        if variable == "CHROMA_HOST" and (port := environ.get("CHROMA_PORT", "").strip()):
+            problems.lines.append(
+                f"environment CHROMA_PORT: {port!r} is part of the address; set CHROMA_HOST to http://HOST:PORT, and "
+                "unset CHROMA_PORT"
+            )
     elif places:
         file, keys, value = places[0]
         found[name] = Found(value, file.place(keys))
