@@ -67,7 +67,6 @@ class _Together:
         return self._rows.get(text)
 
     def _embed(self) -> dict[str, Vectors]:
-        self.owner.observe(len(self._texts))
         try:  # not traced here: each search records its own query
             vectors = Context().run(partial(self.owner.embedder.embed, self._texts, role="query"))
         except ModelError:
@@ -88,14 +87,10 @@ class QueryEmbedder:
         embedder: Computes the vectors.
         restore: A function and its arguments that build the embedder again in another process, which then loads the
             model only once; None to pickle ``embedder``.
-
-    Attributes:
-        observe: Called with the number of queries of each call of the model.
     """
 
     def __init__(self, embedder: Embedder, *, restore: Restore | None = None) -> None:
         self.embedder = embedder
-        self.observe: Callable[[int], object] = lambda _: None
         self._restore = restore
         self._cached: dict[str, Vectors] = {}
         self._lock = Lock()
@@ -174,7 +169,6 @@ class QueryEmbedder:
             query.woken.wait()
         if query.batch is not None:
             try:
-                self.observe(len(query.batch))
                 if len(query.batch) == 1:
                     return self.embedder.embed([text], role="query")
                 self._embed_batch(query.batch)

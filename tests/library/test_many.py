@@ -12,6 +12,7 @@ from ragistry import RemoteWorkspace, RetrievalResult, Workspace
 from ragistry.errors import CollectionNotFoundError, EmptyQueryError, QueryError, UnknownTechniqueError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.models.queries import QueryEmbedder
+from ragistry.types import Role
 from ragistry.utils.limits import QUERIES, QUERIES_BYTES
 from tests.conftest import Corpus, everywhere
 from tests.messages import refused
@@ -44,11 +45,19 @@ def test_many_searches_equal_single_ones(workspace: Workspace | RemoteWorkspace,
     assert workspace.library.search_many([], technique=technique) == []
 
 
-def test_queries_of_a_call_are_embedded_together_and_only_if_vectors_are_needed(workspace: Workspace) -> None:
+def test_queries_of_a_call_are_embedded_together_and_only_if_vectors_are_needed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(workspace)
     calls: list[int] = []
     assert isinstance(workspace.embedder, QueryEmbedder)
-    workspace.embedder.observe = calls.append
+    model = workspace.embedder.embedder
+
+    def embed(texts: list[str], *, role: Role) -> Any:
+        calls.append(len(texts))
+        return type(model).embed(model, texts, role=role)
+
+    monkeypatch.setattr(model, "embed", embed)
     words = workspace.search_many(TOPICS, "bm25")
     assert [shape(one) for one in words] == [shape(workspace.search(topic, "bm25")) for topic in TOPICS]
     assert calls == []

@@ -87,13 +87,13 @@ def test_a_query_that_the_model_refuses_spoils_no_other() -> None:
     assert all(row.shape == (1, FINGERPRINT.dimension) for row in rows)
 
 
-def test_documents_and_long_queries_are_embedded_by_themselves() -> None:
-    sizes: list[int] = []
+def test_documents_and_long_queries_are_embedded_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: list[str] = []
     batched = QueryEmbedder(MINILM)
-    batched.observe = sizes.append
+    monkeypatch.setattr(batched, "_batched", shared.append)
     batched.embed(["a", "b"], role="query")
     batched.embed(["a"])
     batched.embed(["word " * SHORT], role="query")
-    assert sizes == []
+    assert shared == []
     batched.embed(["word"], role="query")
-    assert sizes == [1]
+    assert shared == ["word"]
