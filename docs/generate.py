@@ -15,7 +15,7 @@ from docs.floors import floors_drawing, floors_table
 from docs.llms import llms_txt
 from docs.settings import archive_settings_table, file_keys_table, settings_table
 from docs.techniques import technique_parameters, technique_summaries
-from ragistry.utils.custom_metadata import RESERVED
+from ragistry.utils.metadata import RESERVED
 
 FOLDER = Path(__file__).parent
 LLMS = FOLDER / "llms.txt"

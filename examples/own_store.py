@@ -23,10 +23,10 @@ from ragistry.errors import (
 from ragistry.stores.chunk_checks import check_chunks, check_source
 from ragistry.stores.vectors import query_vector as unit_vector
 from ragistry.types import Chunk, Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, StageScore, Where
-from ragistry.utils.custom_metadata import custom_metadata, shared_metadata
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.limits import check_top_k
+from ragistry.utils.metadata import custom_metadata, shared_metadata
 from ragistry.utils.where import matches, normalise
 
 Vectors = NDArray[np.float32]

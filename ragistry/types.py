@@ -184,7 +184,7 @@ class SourceInfo:
         ingested_at: Time of the ingest, in seconds since 1970.
         source_path: Its full path, which distinguishes files of the same name; empty for a text.
         lost: Parts of the file that could not be extracted.
-        metadata: Its own metadata, which all chunks share; see `utils.custom_metadata`.
+        metadata: Its own metadata, which all chunks share; see `utils.metadata`.
         set_keys: Keys of these that an argument or `set_metadata` has set, also removed ones.
         waiting: Number of its chunks that wait for their vectors, and are only found by their words.
     """

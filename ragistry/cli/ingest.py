@@ -26,7 +26,7 @@ from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
 from ragistry.library.ingest.methods import ProgressObserver
 from ragistry.library.ingest.report import left_out_line, report_as_mapping
-from ragistry.utils.custom_metadata import parse_assignments
+from ragistry.utils.metadata import parse_assignments
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numbered
 

@@ -13,7 +13,7 @@ from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.options import SourceCollectionOption, collection_option, condition_of
 from ragistry.cli.tables import Kind, print_table
-from ragistry.utils.custom_metadata import listed_metadata, parse_assignments, shown_metadata
+from ragistry.utils.metadata import listed_metadata, parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from ragistry.library.ingest.source_metadata import modification_time
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
-from ragistry.utils.custom_metadata import checked_metadata
 from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_queries, check_query, check_top_k
+from ragistry.utils.metadata import checked_metadata
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:

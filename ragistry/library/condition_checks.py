@@ -11,7 +11,7 @@ from typing import Any
 from ragistry.errors import InvalidFilterError
 from ragistry.protocols import LibraryStore
 from ragistry.types import SourceInfo, Where
-from ragistry.utils.custom_metadata import INTERNAL, RESERVED, date_text
+from ragistry.utils.metadata import INTERNAL, RESERVED, date_text
 from ragistry.utils.where import JOINS, Condition, matches
 from ragistry.utils.wording import did_you_mean, shown
 

@@ -21,7 +21,7 @@ from ragistry.readers.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.readers.line_numbers import line_numbers
 from ragistry.readers.markdown import Outline, outline
 from ragistry.readers.text_files import SAMPLE, is_text
-from ragistry.utils.custom_metadata import shortened
+from ragistry.utils.metadata import shortened
 
 _READERS = {"worker": "office:read_office", "converted": "office:read_old"}
 _UNKNOWN, _ADDED = Format("", "", ""), Format("", "worker", "")

@@ -1,6 +1,6 @@
 """The block of metadata at the start of a Markdown file: YAML between ``---``, TOML between ``+++``, or JSON.
 
-Every key is kept whose value can be stored (`utils.custom_metadata`). A line that cannot be read costs only its own
+Every key is kept whose value can be stored (`utils.metadata`). A line that cannot be read costs only its own
 key, or is text if it is ``key: value``, such as ``title: Pumps: a guide``. What is not kept is reported, and it is not
 text either.
 
@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 from ragistry.errors import InvalidConfigError
 from ragistry.readers.blocks import reason_of
-from ragistry.utils.custom_metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text
-from ragistry.utils.metadata import scalar_problem
+from ragistry.utils.metadata import MAX_KEYS, RESERVED, accepted_metadata, date_text, scalar_problem
 from ragistry.utils.wording import one_line
 from ragistry.utils.yaml_tree import converted, parse_yaml
 

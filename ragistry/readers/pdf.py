@@ -10,7 +10,7 @@ from ragistry.errors import ConfigError, ExtractionError
 from ragistry.readers.extracted import FEW, Extracted, ExtractLimits
 from ragistry.readers.ocr import HOW, read_page
 from ragistry.readers.reader_process import read_in_worker
-from ragistry.utils.custom_metadata import date_text
+from ragistry.utils.metadata import date_text
 from ragistry.utils.wording import agreeing, numbered
 
 PDF_ENGINES = ("pypdfium2", "pypdf")

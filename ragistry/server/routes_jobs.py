@@ -18,7 +18,7 @@ from ragistry.server.jobs import FILES, as_mapping
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import ComparisonList, ComparisonRequest, JobList, JobModel, TextBatch
 from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
-from ragistry.utils.custom_metadata import checked_metadata, date_text, parse_json
+from ragistry.utils.metadata import checked_metadata, date_text, parse_json
 
 router = new_router()
 NAME_LENGTH = 1_000

@@ -26,10 +26,10 @@ from ragistry.types import (
     StageScore,
     Where,
 )
-from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.limits import check_ids
+from ragistry.utils.metadata import SET_KEYS, custom_metadata
 from ragistry.utils.where import Condition, normalise
 from ragistry.utils.wording import agreeing, numbered, shown
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from ragistry.types import TOP_K_LIMIT, Document
-from ragistry.utils.custom_metadata import SET_KEYS, custom_metadata
+from ragistry.utils.metadata import SET_KEYS, custom_metadata
 
 COPIES, COPY_PLACES = "copies", "copy_places"
 """Metadata keys of a result: the number of passages that are folded under it, and their places."""

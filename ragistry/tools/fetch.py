@@ -16,8 +16,8 @@ from ragistry.tools.result_text import describe
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.tools.tool import Tool
 from ragistry.types import Document
-from ragistry.utils.custom_metadata import custom_metadata, shown_metadata
 from ragistry.utils.dataclass_json import to_json
+from ragistry.utils.metadata import custom_metadata, shown_metadata
 from ragistry.utils.quoting import visible, visible_line
 
 ROOT = "ragistry://collections/"

@@ -15,8 +15,8 @@ from ragistry.tools.reach import Reach
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.tool import COLLECTION, CURSOR, TOKENS, Tool
 from ragistry.types import SourceInfo, Where
-from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
 from ragistry.utils.ids import composed
+from ragistry.utils.metadata import listed_metadata, shown_metadata
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.where import matches, normalise
 from ragistry.utils.wording import did_you_mean, listed, numbered

@@ -5,7 +5,7 @@ one mapping mean all of them. Operators: ``$eq $ne $gt $gte $lt $lte $in $nin``,
 ``$not_contains`` for a value in a list such as ``tags``. A chunk that lacks the key meets ``$ne``, ``$nin`` and
 ``$not_contains`` and no other operator; a value that is not a list contains nothing. Values are text, integers,
 floats, or truth values; True is not 1, and 1 is 1.0. Composed and decomposed Unicode are one text. A `date` or
-`datetime` means the text that metadata store (`utils.custom_metadata`).
+`datetime` means the text that metadata store (`utils.metadata`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import Any, Never
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
-from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.ids import composed
-from ragistry.utils.metadata import plain, scalar_problem
+from ragistry.utils.metadata import date_text, plain, scalar_problem
 from ragistry.utils.wording import shown
 
 MAX_DEPTH = 32

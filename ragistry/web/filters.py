@@ -8,7 +8,7 @@ from typing import Any
 
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo, Where
-from ragistry.utils.custom_metadata import listed_metadata, shown_metadata
+from ragistry.utils.metadata import listed_metadata, shown_metadata
 
 MOST_VALUES = 50
 """Maximum number of values of a key to offer; a key with more is not offered."""

@@ -10,7 +10,7 @@ import pytest
 
 from ragistry import Workspace
 from ragistry.errors import InvalidFilterError
-from ragistry.utils.custom_metadata import INTERNAL
+from ragistry.utils.metadata import INTERNAL
 from tests.conftest import everywhere
 from tests.messages import check_message, refused
 

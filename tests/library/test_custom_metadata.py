@@ -301,11 +301,11 @@ def test_files_bring_their_times_and_properties(workspace: Either, corpus: Corpu
 
 
 def test_so_many_keys_in_all_are_refused(workspace: Workspace, corpus: Corpus) -> None:
-    keys = "".join(f"key{number}: {number}\n" for number in range(64))
+    keys = "".join(f"key{number}: {number}\n" for number in range(100))
     folder = corpus({"a.md": f"---\n{keys}---\nGreen tea."})
     report = workspace.library.ingest_folder(folder, "notes", metadata={"one": 1, "two": 2})
     assert [type(failure.cause) for failure in report.failed] == [InvalidMetadataError]
-    workspace.library.ingest_text("Green tea.", "b", "notes", metadata={f"k{n}": n for n in range(64)})
+    workspace.library.ingest_text("Green tea.", "b", "notes", metadata={f"k{n}": n for n in range(100)})
     with pytest.raises(InvalidMetadataError):
         workspace.library.set_metadata("b", "notes", {"more": 1})
 

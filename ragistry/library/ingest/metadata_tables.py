@@ -20,7 +20,7 @@ from typing import Any
 from ragistry.errors import SourceError
 from ragistry.library.ingest.source import IngestSource, SourceFile, with_metadata
 from ragistry.readers.encoding import decode
-from ragistry.utils.custom_metadata import accepted_metadata, parse_value, shortened
+from ragistry.utils.metadata import accepted_metadata, parse_value, shortened
 from ragistry.utils.wording import numbered, shown
 
 TABLES = ("metadata.csv", "metadata.jsonl")

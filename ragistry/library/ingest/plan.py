@@ -110,7 +110,7 @@ class IngestOptions(TypedDict, total=False):
         changed: Read only the files of folders at and below these paths; None to read all.
         metadata: Metadata to set on every source, for conditions and display, or a function that returns those of a
             path, or None: text, numbers, true or false, dates, and lists of one of these; None removes a key. Keys that
-            were set before stay. See `utils.custom_metadata`.
+            were set before stay. See `utils.metadata`.
         progress: Called before each source.
         observer: Follows the ingest in detail, and may cancel it. It replaces ``progress``.
         engine: Engine that reads files and embeds texts; None for this process.

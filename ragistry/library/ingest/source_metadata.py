@@ -1,4 +1,4 @@
-"""Metadata that come with a source or are set later, and how they are merged; see `utils.custom_metadata`."""
+"""Metadata that come with a source or are set later, and how they are merged; see `utils.metadata`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from ragistry.protocols import LibraryStore
 from ragistry.stores.records import chunks_of
 from ragistry.types import Chunk, SourceInfo
-from ragistry.utils.custom_metadata import SET_KEYS, check_number, checked_metadata, date_text
+from ragistry.utils.metadata import SET_KEYS, check_number, checked_metadata, date_text
 
 MetadataArgument = Mapping[str, Any] | Callable[[Path], Mapping[str, Any] | None] | None
 """Metadata for every source, or a function that returns those of a path; None keeps what was set before."""

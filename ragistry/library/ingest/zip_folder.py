@@ -30,8 +30,8 @@ from ragistry.readers.encoding import names_encoding
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
 from ragistry.readers.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
-from ragistry.utils.custom_metadata import date_text
 from ragistry.utils.ids import composed
+from ragistry.utils.metadata import date_text
 
 ZIP = ".zip"
 MEMBERS = 10_000

@@ -18,9 +18,8 @@ from ragistry.stores.chroma import rows
 from ragistry.stores.chunk_checks import CheckedChunks, refuse_duplicates
 from ragistry.stores.records import source_info
 from ragistry.types import SourceInfo
-from ragistry.utils.custom_metadata import RESERVED, custom_metadata, shared_metadata
 from ragistry.utils.ids import chunk_id, id_of
-from ragistry.utils.metadata import OWN_PREFIX
+from ragistry.utils.metadata import OWN_PREFIX, RESERVED, custom_metadata, shared_metadata
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection

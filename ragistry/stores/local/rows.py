@@ -31,7 +31,7 @@ from ragistry.stores.records import (
     text_hash,
 )
 from ragistry.types import Chunk, Document, Place, SourceInfo
-from ragistry.utils.custom_metadata import shared_metadata
+from ragistry.utils.metadata import shared_metadata
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors

@@ -27,7 +27,7 @@ from ragistry.stores.records import (
     text_hash,
 )
 from ragistry.types import Chunk, Document, SourceInfo
-from ragistry.utils.custom_metadata import RESERVED, SET_KEYS, shared_metadata
+from ragistry.utils.metadata import RESERVED, SET_KEYS, shared_metadata
 from ragistry.utils.wording import one_line
 
 if TYPE_CHECKING:

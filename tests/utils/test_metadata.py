@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragistry.errors import InvalidMetadataError
-from ragistry.utils.custom_metadata import (
+from ragistry.utils.metadata import (
     INTERNAL,
     accepted_metadata,
     checked_metadata,
@@ -66,7 +66,7 @@ def test_values_are_stored_under_one_rule(given: Any, stored: Any) -> None:
         {"a": b"x"},
         {"a": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))},
         {"a": datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-2)))},
-        {f"key{number}": number for number in range(65)},
+        {f"key{number}": number for number in range(101)},
         [("a", 1)],
         None,
     ],
