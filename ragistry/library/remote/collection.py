@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from math import hypot
@@ -12,8 +12,9 @@ from ragistry.config.archives import EVERY_LAYER, ArchiveSettings, RagArchiveCon
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
 from ragistry.library.remote.clients import Clients, place_of
 from ragistry.models.openai import OpenAICompatibleEmbedder
+from ragistry.stores.chroma.client import space_of
 from ragistry.stores.chroma.errors import translated
-from ragistry.stores.chroma.rows import PAGE, Row, batched, matching_ids
+from ragistry.stores.chroma.rows import ChromaHit, nearest, query
 from ragistry.stores.chroma.where import native
 from ragistry.types import Document, ScoreKind, StageScore, Where
 from ragistry.utils.where import normalise
@@ -49,22 +50,6 @@ class RemoteHit(NamedTuple):
     distance: float
     document: Document
     cosine: float | None = None
-
-
-class Stored(NamedTuple):
-    """A row that was found, sortable by distance and id.
-
-    Attributes:
-        distance: Distance to the query.
-        id: Id of the row.
-        row: Text and metadata.
-        unit: Whether its vector has unit length.
-    """
-
-    distance: float
-    id: str
-    row: Row
-    unit: bool
 
 
 class Opened(NamedTuple):
@@ -161,18 +146,18 @@ class Archive:
         self, vector: Any, top_k: int, condition: dict[str, Any] | None, with_cosines: bool, opened: Opened
     ) -> tuple[ScoreKind, list[RemoteHit]]:
         rows, space = opened
-        wanted, ask = top_k, partial(_query, rows, vector, condition, with_cosines and space != "cosine")
-        found = ask(wanted)
+        wanted, ask = top_k, partial(query, with_vectors=with_cosines and space != "cosine")
+        found = nearest(rows, vector, wanted, condition, ask=ask)
         while len(distinct := _distinct(found)) < top_k and len(found) == wanted < MOST:
             wanted = min(MOST, 4 * wanted)
-            found = ask(wanted)
-        return space, [self._hit(stored, space) for stored in distinct[:top_k]]
+            found = nearest(rows, vector, wanted, condition, ask=ask)
+        return space, [self._hit(hit, space) for hit in distinct[:top_k]]
 
-    def _hit(self, stored: Stored, space: ScoreKind) -> RemoteHit:
-        score = SCORES[space](stored.distance)
-        metadata = {**stored.row.public_metadata(), "archive": self.name}
-        document = Document(stored.row.text, metadata, score, stored.id, (StageScore(self.name, space, score),))
-        return RemoteHit(stored.distance, document, _cosine(stored, space))
+    def _hit(self, hit: ChromaHit, space: ScoreKind) -> RemoteHit:
+        score = SCORES[space](hit.distance)
+        metadata = {**hit.row.public_metadata(), "archive": self.name}
+        document = Document(hit.row.text, metadata, score, hit.id, (StageScore(self.name, space, score),))
+        return RemoteHit(hit.distance, document, _cosine(hit, space))
 
     def _check_dimension(self, rows: Collection, dimension: int) -> None:
         stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
@@ -184,56 +169,24 @@ class Archive:
 
 
 def _space(rows: Collection) -> ScoreKind:
-    index: Mapping[str, Any] = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
-    return next((space for space in SCORES if space == index.get("space")), "l2")
+    found = space_of(rows)
+    return next((space for space in SCORES if space == found), "l2")
 
 
-def _cosine(stored: Stored, space: ScoreKind) -> float | None:
+def _cosine(hit: ChromaHit, space: ScoreKind) -> float | None:
     """Compute the cosine from a distance: for unit vectors, squared l2 is 2 - 2 cos."""
-    if space != "cosine" and not stored.unit:
+    if space != "cosine" and abs(hypot(*hit.vector) - 1) >= UNIT:
         return None
-    return 1.0 - (stored.distance / 2 if space == "l2" else stored.distance)
+    return 1.0 - (hit.distance / 2 if space == "l2" else hit.distance)
 
 
-def _distinct(found: list[Stored]) -> list[Stored]:
+def _distinct(found: list[ChromaHit]) -> list[ChromaHit]:
     """Keep each text once, at its nearest row, and drop rows without text."""
-    texts: dict[str, Stored] = {}
-    for stored in found:
-        if stored.row.text.strip():
-            texts.setdefault(stored.row.text, stored)
+    texts: dict[str, ChromaHit] = {}
+    for hit in found:
+        if hit.row.text.strip():
+            texts.setdefault(hit.row.text, hit)
     return list(texts.values())
-
-
-def _query(
-    rows: Collection, vector: Any, condition: dict[str, Any] | None, with_vectors: bool, top_k: int
-) -> list[Stored]:
-    """Return the rows, nearest first; rows with equal distances are ordered by id."""
-    ask = partial(_ask, rows, vector, top_k, with_vectors)
-    if condition is None:
-        return ask()
-    said, exact = native(condition)
-    if said is False:
-        return []
-    if exact:
-        return ask(where=None if said is True else said)
-    pages = batched(matching_ids(rows, condition), PAGE)
-    found = [hit for page in pages for hit in ask(ids=page)]
-    return sorted(found, key=lambda hit: hit[:2])[:top_k]
-
-
-def _ask(rows: Collection, vector: Any, top_k: int, with_vectors: bool, **selected: Any) -> list[Stored]:
-    include: Any = ["documents", "metadatas", "distances", *(["embeddings"] if with_vectors else [])]
-    found = rows.query(query_embeddings=[vector], n_results=top_k, include=include, **selected)
-    ids = found["ids"][0]
-    vectors: Any = found["embeddings"][0] if found["embeddings"] else [()] * len(ids)
-    columns = (found["distances"] or [[]], found["documents"] or [[]], found["metadatas"] or [[]])
-    hits = [
-        Stored(distance, identity, Row(text or "", dict(metadata or {})), abs(hypot(*stored) - 1) < UNIT)
-        for identity, stored, distance, text, metadata in zip(
-            ids, vectors, *(column[0] for column in columns), strict=True
-        )
-    ]
-    return sorted(hits, key=lambda hit: hit[:2])
 
 
 def embed_query(

@@ -184,13 +184,18 @@ def open_collection(client: ClientAPI, name: str, place: str) -> Collection:
     """Open the collection, or create it. Raises `StoreError` if its space is not cosine."""
     configuration: Any = {"hnsw": dict(INDEX)}
     rows = client.get_or_create_collection(name, configuration=configuration, embedding_function=None)
-    index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
-    if index.get("space") != "cosine":
+    if (space := space_of(rows)) != "cosine":
         raise StoreError(
-            f"{place}: its space is {index.get('space')!r}, expected 'cosine'; use another collection name, "
+            f"{place}: its space is {space!r}, expected 'cosine'; use another collection name, "
             "or delete the collection and ingest again"
         )
     return rows
+
+
+def space_of(rows: Collection) -> Any:
+    """Return the space of a collection's distances; None if it records none."""
+    index: Any = rows.configuration_json.get("hnsw") or rows.configuration_json.get("spann") or {}
+    return index.get("space")
 
 
 def check_index(rows: Collection, place: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -37,14 +37,15 @@ class Row(NamedTuple):
 
 
 class ChromaHit(NamedTuple):
-    """A found row; sorted by distance (1 - cosine), then id."""
+    """A found row; sorted by distance, then id. ``vector`` is empty if it was not asked for."""
 
     distance: float
     id: str
     row: Row
+    vector: Any = ()
 
     def document(self) -> Document:
-        """Convert the hit to a result of a search."""
+        """Convert the hit of a collection in cosine space to a result of a search."""
         score = min(1.0, max(0.0, 1.0 - self.distance))
         return Document(
             self.row.text, self.row.public_metadata(), score, self.id, (StageScore("dense", "cosine", score),)
@@ -88,37 +89,47 @@ def matching_ids(chroma: Collection, where: Mapping[str, Any] | None) -> list[st
     return [identity for identity, metadata in metadatas(chroma, ids).items() if matches(where, metadata)]
 
 
-def nearest(chroma: Collection, vector: Any, top_k: int, where: Mapping[str, Any] | None) -> list[ChromaHit]:
-    """Return the ``top_k`` nearest rows that meet a condition in its normal form; equal distances by id."""
-    condition, exact = (True, True) if where is None else native(where)
-    if condition is False:
-        return []
-    if exact:
-        return _with_ties(chroma, vector, top_k, where=None if condition is True else condition)
-    pages = batched(matching_ids(chroma, where), PAGE)
-    return sorted(hit for page in pages for hit in _with_ties(chroma, vector, top_k, ids=page))[:top_k]
+def query(
+    chroma: Collection, vector: Any, top_k: int, *, with_vectors: bool = False, **selected: Any
+) -> list[ChromaHit]:
+    """Return the nearest rows, equal distances by id; of those that tie with the last, any."""
+    names: Any = ["documents", "metadatas", "distances", *(["embeddings"] if with_vectors else [])]
+    found: Any = chroma.query(query_embeddings=[vector], n_results=top_k, include=names, **selected)
+    columns = [found[name][0] for name in ("distances", "ids", "documents", "metadatas")]
+    vectors = found["embeddings"][0] if with_vectors else [()] * len(columns[0])
+    return sorted(
+        ChromaHit(distance, identity, Row(text or "", dict(metadata or {})), stored)
+        for distance, identity, text, metadata, stored in zip(*columns, vectors, strict=True)
+    )
 
 
-def _with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[ChromaHit]:
+def query_with_ties(chroma: Collection, vector: Any, top_k: int, **selected: Any) -> list[ChromaHit]:
     """Return the nearest rows; the lowest ids win ties with the last."""
     wanted = top_k + 1
     while True:
-        hits = sorted(_query(chroma, vector, wanted, **selected))
+        hits = query(chroma, vector, wanted, **selected)
         tied = len(hits) == wanted and hits[-1].distance == hits[top_k - 1].distance
         if not tied or wanted >= MAX_FETCHED:
             return hits[:top_k]
         wanted = min(wanted * 2, MAX_FETCHED)
 
 
-def _query(chroma: Collection, vector: Any, wanted: int, **selected: Any) -> list[ChromaHit]:
-    found: Any = chroma.query(
-        query_embeddings=[vector], n_results=wanted, include=["documents", "metadatas", "distances"], **selected
-    )
-    columns = (found[name][0] for name in ("distances", "ids", "documents", "metadatas"))
-    return [
-        ChromaHit(distance, identity, Row(text or "", dict(metadata or {})))
-        for distance, identity, text, metadata in zip(*columns, strict=True)
-    ]
+def nearest(
+    chroma: Collection,
+    vector: Any,
+    top_k: int,
+    where: Mapping[str, Any] | None,
+    *,
+    ask: Callable[..., list[ChromaHit]] = query_with_ties,
+) -> list[ChromaHit]:
+    """Return the ``top_k`` nearest rows that meet a condition in its normal form, by one or more calls of ``ask``."""
+    condition, exact = (True, True) if where is None else native(where)
+    if condition is False:
+        return []
+    if exact:
+        return ask(chroma, vector, top_k, where=None if condition is True else condition)
+    pages = batched(matching_ids(chroma, where), PAGE)
+    return sorted(hit for page in pages for hit in ask(chroma, vector, top_k, ids=page))[:top_k]
 
 
 def write(chroma: Collection, chunks: CheckedChunks, batch_size: int) -> None:
