@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote, urlsplit
 
-from ragistry.errors import ModelError, ModelNotFoundError
+from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
 from ragistry.models.answers import (
     Message,
     Part,
@@ -25,8 +27,8 @@ from ragistry.models.answers import (
 )
 from ragistry.models.http import JsonClient, Patience, Read, RefusedError
 from ragistry.models.texts import ALWAYS_FITS, OnLong, TooLongError, embed_texts
-from ragistry.ollama.host import resolve_host
 from ragistry.trace import model_call
+from ragistry.utils.urls import base_address, split_login
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +44,9 @@ REMEDY = "raise max_tokens (num_predict) or num_ctx"
 """How to allow longer answers."""
 _MORE = " and" * 32
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+PORT = 11434
+_PATHS = re.compile(r"/(?:v1|api)/?$")
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,3 +321,54 @@ def _limits_of(description: Mapping[str, Any]) -> tuple[int, int]:
     own = _NUM_CTX.search(description.get("parameters") or "")
     trained = min((int(value) for key, value in info.items() if key.endswith(".context_length")), default=0)
     return trained, int(own.group(1)) if own else 0
+
+
+def resolve_host(host: str | None = None) -> str:
+    """Return the address to use: ``host``, else ``OLLAMA_HOST``, else this machine; see `parse_host`."""
+    return parse_host(host or os.environ.get("OLLAMA_HOST"))
+
+
+def parse_host(host: str | None) -> str:
+    """Normalise an address to ``scheme://[login@]host:port[/path]`` without a slash at its end.
+
+    Defaults: host this machine; scheme http; port 11434, or the scheme's default port if a scheme is given. Addresses
+    for listening (``0.0.0.0``, ``::``) mean this machine too. Paths of the protocol are left out, such as ``/v1`` or
+    ``/api/chat``. User name and password are kept, for a proxy. Raises `ConfigError`.
+    """
+    text, login = split_login(base_address((host or "").strip().strip("\"'")))
+    scheme, written, rest = text.partition("://")
+    if not written:
+        scheme, rest = "http", text
+    if scheme not in _PORTS:
+        raise ConfigError(f"the address of Ollama must start with http:// or https://, got {text!r}")
+    try:
+        parts = urlsplit(f"{scheme}://{_bracketed(rest)}")
+        name, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"the address of Ollama is malformed: {text!r} ({error}); write host:port") from error
+    port = port or (_PORTS[scheme] if written else PORT)
+    before = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password, safe='')}@"
+    return f"{scheme}://{before}{_callable(name or '127.0.0.1')}:{port}/{_PATHS.sub('', parts.path).strip('/')}".rstrip(
+        "/"
+    )
+
+
+def _bracketed(rest: str) -> str:
+    """Put an IPv6 address into brackets, as in a URL."""
+    return f"[{rest}]" if _address(rest) and ":" in rest else rest
+
+
+def _callable(name: str) -> str:
+    address = _address(name)
+    if address is None:
+        return name
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return name if address.version == 4 else f"[{name}]"
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

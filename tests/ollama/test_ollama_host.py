@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from ollama._client import _parse_host as official_parse_host
 
 from ragistry.errors import ConfigError
-from ragistry.ollama.client import OllamaClient
-from ragistry.ollama.host import parse_host, resolve_host
+from ragistry.ollama.client import OllamaClient, parse_host, resolve_host
 from tests.messages import refused
 
 SPELLINGS = {

@@ -26,7 +26,7 @@ from ragistry.errors import (
 )
 from ragistry.stores.chunk_checks import check_chunks
 from ragistry.stores.postgres import PostgresStore, rows
-from ragistry.stores.postgres.errors import translation
+from ragistry.stores.postgres.database import translation
 from ragistry.testing.postgres_server import PostgresServer, postgres_server, standby_server
 from ragistry.trace import collect, stage
 from tests.messages import check_message, refused

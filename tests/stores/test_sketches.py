@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ragistry.stores.local import LocalStore
-from ragistry.stores.local.sketches import BITS, BLOCK, planes_of, reach, sketches_of
+from ragistry.stores.local.vectors import BITS, BLOCK, planes_of, reach, sketches_of
 from ragistry.types import EmbeddedChunk
 from tests.conftest import full_run
 
@@ -99,8 +99,7 @@ def test_rows_appended_across_blocks_and_removed_rows_are_searched_right(
 ) -> None:
     """The store grows past a block of sketches in steps, in several processes' worth of stores, and shrinks."""
     block = BLOCK if full_run() else 1_024
-    for module in ("sketches", "vectors"):
-        monkeypatch.setattr(f"ragistry.stores.local.{module}.BLOCK", block)
+    monkeypatch.setattr("ragistry.stores.local.vectors.BLOCK", block)
     count = block + 1_500
     vectors, queries = uniform(count, 16), uniform(6, 16)
     steps = [0, 100, block - 300, block - 3, block, block + 1, count]
