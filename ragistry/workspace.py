@@ -342,7 +342,7 @@ class Workspace(WorkspaceMethods):
     def _make_library(self) -> DocumentService:
         from ragistry.library.asked import FILE as QUESTIONS
         from ragistry.library.asked import QuestionLog
-        from ragistry.library.token_vectors import TokenVectorKeeper
+        from ragistry.models.token_file import TokenVectorKeeper
 
         collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
         folder = self.path_of(self.settings.data_dir)

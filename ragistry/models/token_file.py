@@ -1,4 +1,4 @@
-"""Store the token vectors of a library's chunks in one SQLite file, so that `maxsim` need not compute them again.
+"""Keep the token vectors of a library's chunks in one SQLite file, so that `maxsim` need not compute them again.
 
 The file is derived from the store: if it is damaged or has another format, it is deleted and built again. The vectors
 reveal much of their text, so removed ones are overwritten (``secure_delete``) and their pages released.
@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import StoreError
-from ragistry.types import Role
+from ragistry.types import Role, SourceInfo
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ragistry.protocols import LibraryStore
+
 FORMAT = 1
 AT_ONCE = 500
 """Number of texts per statement; SQLite limits the number of values."""
+CHUNKS_AT_ONCE = 256
 TABLES = """
 CREATE TABLE versions (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE tokens (version TEXT, text BLOB, scale BLOB, numbers BLOB, checksum INT, PRIMARY KEY (version, text));
@@ -173,3 +177,54 @@ class TokenFile:
             connection.close()
             raise
         return connection
+
+
+class TokenVectorKeeper:
+    """Adds vectors of new chunks to the file, and removes those of deleted ones.
+
+    The versions of the sources in the store are compared with those in the file. A moved or renamed source keeps its
+    vectors. After a crash, the next call completes the work.
+    """
+
+    def __init__(self, file: TokenFile, embedders: Sequence[TokenEmbedder]) -> None:
+        self.file = file
+        self._embedders = embedders
+
+    def follow(self, store: LibraryStore) -> None:
+        """Update the file after a write to the store.
+
+        The file has each source completely or not at all.
+
+        Raises:
+            StoreError: The store or the file cannot be read or written.
+            ModelError: The token vectors cannot be computed.
+        """
+        models = {embedder.token_key: embedder for embedder in self._embedders}
+        stored = {
+            _version(info, model): (info, model) for info in store.sources() if info.source_hash for model in models
+        }
+        there = self.file.versions()
+        self.file.remove(there - stored.keys())
+        for version in sorted(stored.keys() - there):
+            info, model = stored[version]
+            self._add(store, version, info, model, models[model])
+
+    def discard(self) -> None:
+        """Delete the file, because its vectors would no longer be updated."""
+        self.file.delete()
+
+    def _add(self, store: LibraryStore, version: str, info: SourceInfo, model: str, embedder: TokenEmbedder) -> None:
+        where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+        chunks = list(store.scan(where, batch=CHUNKS_AT_ONCE))
+        texts = list(dict.fromkeys(searched_text(one.content, one.metadata) for one in chunks))
+        vectors = {}
+        for start in range(0, len(texts), CHUNKS_AT_ONCE):
+            some = texts[start : start + CHUNKS_AT_ONCE]
+            for text, rows in zip(some, embedder.token_vectors(some), strict=True):
+                vectors[text_key(text, model)] = in_8_bits(rows)
+        if len(chunks) == info.chunks:  # otherwise another process is writing it, and will update the file
+            self.file.add(version, vectors)
+
+
+def _version(info: SourceInfo, model: str) -> str:
+    return f"{info.source_hash} {info.chunks} {model}".rstrip()
