@@ -106,7 +106,9 @@ def stored_metadata(metadata: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _number_problem(metadata: Mapping[Any, Any]) -> str:
-    number = len(metadata.keys() - RESERVED)
+    number = len(metadata)
+    if number > MAX_KEYS:
+        number = len(metadata.keys() - RESERVED)
     return f"has {number:,} metadata keys, the limit is {MAX_KEYS}" if number > MAX_KEYS else ""
 
 
