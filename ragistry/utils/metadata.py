@@ -232,13 +232,18 @@ def accepted_metadata(
 def _normalised(value: Any) -> Any:
     """Return a value, valid or not, with dates as text, composed texts, and one type for a list of numbers."""
     if not isinstance(value, list | tuple):
-        value = plain(value)
-        text = date_text(value) if isinstance(value, date | str) else ""
-        return text or (composed(value) if isinstance(value, str) else value)
-    items = [_normalised(item) for item in value]
+        return _normalised_scalar(value)
+    items = [_normalised_scalar(item) for item in value]
     if {type(item) for item in items} == {int, float} and not any(map(scalar_problem, items)):
         return [float(item) for item in items]
     return items
+
+
+def _normalised_scalar(value: Any) -> Any:
+    value = plain(value)
+    if not isinstance(value, date | str):
+        return value
+    return date_text(value) or (composed(value) if isinstance(value, str) else value)
 
 
 def shortened(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

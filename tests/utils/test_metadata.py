@@ -137,6 +137,16 @@ def test_assignments_are_parsed() -> None:
     parsed = {"a": 1, "b": "x=y", "tags": ["a", "b"], "gone": None, "text": "7", "empty": ""}
     assert parse_assignments(words) == parsed
     assert shown_metadata({"tags": ["a", "b"], "draft": True, "year": 2026}) == "tags: a; b, draft: true, year: 2026"
-    for wrong in (["a"], ["=1"], [":=1"], ["a:={"], ["a:=NaN"], ["a=1", "a=2"], ["page=3"], ["a:=" + "[" * 100_000]):
+    for wrong in (
+        ["a"],
+        ["=1"],
+        [":=1"],
+        ["a:={"],
+        ["a:=NaN"],
+        ["a=1", "a=2"],
+        ["page=3"],
+        ["a:=" + "[" * 100_000],
+        ["a:=" + "[" * 800 + "]" * 800],
+    ):
         with pytest.raises(InvalidMetadataError):
             parse_assignments(wrong)
