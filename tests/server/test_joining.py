@@ -21,7 +21,7 @@ from ragistry.errors import QueryError, RagistryError
 from ragistry.models.queries import embedded_together
 from ragistry.server import joining
 from ragistry.server.joining import SearchJoiner
-from ragistry.types import RetrievalResult, SearchRequest
+from ragistry.types import RetrievalResult, Role, SearchRequest
 from tests.server.conftest import serving
 
 CALLER: ContextVar[str] = ContextVar("caller")
@@ -54,11 +54,22 @@ async def run_behind_a_busy_thread(joiner: SearchJoiner, work: dict[str, Callabl
     return found
 
 
+def count_calls(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of texts of each call of the model."""
+    model, calls = workspace.embedder.embedder, []  # type: ignore[attr-defined]
+
+    def embed(texts: list[str], *, role: Role) -> Any:
+        calls.append(len(texts))
+        return type(model).embed(model, texts, role=role)
+
+    monkeypatch.setattr(model, "embed", embed)
+    return calls
+
+
 @pytest.mark.parametrize("technique", ["naive", "bm25", "hybrid"])
 def test_joined_searches_are_single_searches(technique: str, workspace: Workspace, monkeypatch: Any) -> None:
     monkeypatch.setattr(joining, "THREADS", 1)
-    library, callers, calls = workspace.library, [], list[int]()
-    workspace.embedder.observe = calls.append  # type: ignore[attr-defined]
+    library, callers, calls = workspace.library, list[str](), count_calls(workspace, monkeypatch)
 
     def search(query: str) -> RetrievalResult:
         callers.append(CALLER.get())
@@ -94,12 +105,13 @@ def test_search_does_not_wait_for_a_slower_one(monkeypatch: Any) -> None:
     assert asyncio.run(search()) == [True, True, True, None], "the quick one is answered while the slow one runs"
 
 
-def test_cached_queries_of_a_batch_are_not_embedded_again(workspace: Workspace) -> None:
+def test_cached_queries_of_a_batch_are_not_embedded_again(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     embedder: Any = workspace.embedder
     for query in ("one", "two"):
         embedder.embed([query], role="query")
-    calls: list[int] = []
-    embedder.observe = calls.append
+    calls = count_calls(workspace, monkeypatch)
     with embedder.together(["one", "two", "three", "four"]):
         for query in ("one", "three", "four", "two"):
             embedder.embed([query], role="query")
