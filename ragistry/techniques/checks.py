@@ -183,21 +183,6 @@ class Parts:
             self.ready[name] = part
         return name
 
-    def copy(self, name: str, other: str) -> None:
-        """Let another entry have the class and the models of an entry."""
-        if name in self.models:
-            self.models[other] = self.models[name]
-        if name in self.classes:
-            self.classes[other] = self.classes[name]
-
-    def ready_entries(self) -> dict[str, Entry]:
-        """Return an entry for each object."""
-        return {name: Entry(name, type(made).__qualname__, {}) for name, made in self.ready.items()}
-
-    def ready_classes(self) -> dict[str, type[Any]]:
-        """Return the class of each object."""
-        return {name: type(made) for name, made in self.ready.items()}
-
 
 def not_a_technique(place: str, part: Any) -> ConfigError:
     """Make the error for a value that has to be a technique."""

@@ -262,37 +262,46 @@ class TechniqueRegistry:
         made.name, made.entry = name, entry
         return made
 
-    def extended(self, entries: Mapping[str, Mapping[str, Any]]) -> TechniqueRegistry:
-        """Return a registry that also has these entries. Arguments and errors are those of `build`."""
+    def extended(self, entries: Mapping[str, Mapping[str, Any]], *, origin: str = "build") -> TechniqueRegistry:
+        """Return a registry that also has these entries; they are checked as those of a file.
+
+        Arguments and errors are those of `build`. ``origin``: the place of the entries in errors.
+        """
         parts = Parts()
         for name, entry in entries.items():
             if name in self._checked.entries:
                 raise ConfigError(f"{name!r} is the name of another technique; choose another name")
             parts.add(name, entry)
         names = frozenset(parts.bodies)
-        file = VariedFile(self.file.path, {"techniques": parts.bodies}, self.file.tree, names, "build")
-        known, problems = {**self._checked.entries, **parts.ready_entries()}, Problems()
+        file = VariedFile(self.file.path, {"techniques": parts.bodies}, self.file.tree, names, origin)
+        ready = {name: Entry(name, type(made).__qualname__, {}) for name, made in parts.ready.items()}
+        known, problems = {**self._checked.entries, **ready}, Problems()
         own = read_entries(file, problems)
         checked = check_entries(file, own, problems, self.resources, known=known, classes=parts.classes)
         problems.report()
         checked.entries = {**known, **own}
-        checked.classes = {**self._checked.classes, **parts.ready_classes(), **checked.classes}
+        checked.classes = {
+            **self._checked.classes,
+            **{name: type(parts.ready[name]) for name in ready},
+            **checked.classes,
+        }
         checked.broken |= self.broken
         checked.removed |= self._checked.removed
         bodies = {**self.file.data["techniques"], **parts.bodies}
         file = replace(file, data={**self.file.data, "techniques": bodies})
-        registry = TechniqueRegistry(file, checked, self.resources, parts)
-        registry.searches_words, registry.one_place = self.searches_words, self.one_place
-        registry.language = self.language
+        parts.ready, parts.models = self.parts.ready | parts.ready, self.parts.models | parts.models
+        registry = self._with(file, checked, self.resources, parts)
         registry._built |= self._built
         return registry
 
-    def with_resources(self, own: Mapping[str, Any]) -> TechniqueRegistry:
-        """Return a registry of the same entries with other resources of some names."""
-        resources = ChainMap(dict(own), self.resources)  # type: ignore[arg-type] # which is only read
-        found = TechniqueRegistry(self.file, self._checked, resources, self.parts)
-        found.searches_words, found.one_place, found.language = self.searches_words, self.one_place, self.language
-        return found
+    def with_resources(self, resources: Mapping[str, Any]) -> TechniqueRegistry:
+        """Return a registry of the same entries over other resources."""
+        return self._with(self.file, self._checked, resources, self.parts)
+
+    def _with(self, file: YamlFile, checked: Checked, resources: Mapping[str, Any], parts: Parts) -> TechniqueRegistry:
+        made = TechniqueRegistry(file, checked, resources, parts)
+        made.searches_words, made.one_place, made.language = self.searches_words, self.one_place, self.language
+        return made
 
     def current(self) -> TechniqueRegistry:
         """Return this registry, or the last one of `with_recorded_embedder` while its embedder is the recorded one."""
@@ -318,7 +327,8 @@ class TechniqueRegistry:
             f"reembed` for {own.model!r}, unless embed_model was changed after this program started: then "
             "start it again"
         )
-        registry = self.with_resources({"embedder": _RecordedEmbedder(embedder, note)})
+        own = {"embedder": _RecordedEmbedder(embedder, note)}
+        registry = self.with_resources(ChainMap(own, self.resources))  # type: ignore[arg-type] # it is only read
         self._recorded = recorded, registry
         return registry
 

@@ -45,6 +45,23 @@ class Broken:
         return []
 
 
+class Nothing:
+    """Finds nothing."""
+
+    def __init__(self, config: dict[str, Any], *, base: object = None) -> None:
+        pass
+
+    def retrieve(self, query: str, **_: object) -> list[Document]:
+        return []
+
+
+class Based(Nothing):
+    """Needs a base."""
+
+    def __init__(self, config: dict[str, Any], *, base: object) -> None:
+        pass
+
+
 class Narrow:
     def retrieve(self, query: str, top_k: int | None = None) -> list[Document]:
         return []
@@ -181,6 +198,16 @@ def test_failures_are_reported_and_the_others_finish(workspace, tmp_path):
         "dense": "`embedder`", "routed": "--queries FILE",
     }.items():  # fmt: skip
         check_message(errors[name], value)
+
+
+def test_class_changes_no_other_contender(workspace, tmp_path):
+    given = {"bm25": Nothing, "above": {"use": "distinct", "base": "bm25"}, "based": Based, "words": "bm25"}
+    result = compare(given, topics(), workspace=workspace, cache=tmp_path, grid={"based.base": ["bm25", "bm52"]})
+    assert not any(result.runs["bm25"].values())
+    assert result.runs["above"] == result.runs["words"], "a name inside an entry is that of techniques.yaml"
+    assert not any(result.runs["based[base=bm25]"].values())
+    check_message(result.failures["based[base=bm52]"].error, "'bm52'")
+    check_message(compare({"based": Based}, topics(), workspace=workspace).failures["based"].error, "base")
 
 
 def test_what_a_technique_returns_is_checked():

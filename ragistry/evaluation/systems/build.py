@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ragistry.config.folder import ANSWERS
 from ragistry.config.settings import LOCAL
-from ragistry.config.yaml_file import YamlFile
 from ragistry.errors import ConfigError, EvaluationError, RagistryError, StoreError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.systems.index import (
@@ -34,7 +33,6 @@ from ragistry.evaluation.systems.recorded_answers import (
 from ragistry.evaluation.systems.systems import (
     System,
     Want,
-    checked_entries,
     is_entry,
     is_ready,
     model_in,
@@ -45,13 +43,12 @@ from ragistry.evaluation.systems.systems import (
     router_of,
     wants,
     with_bases,
-    with_given_entries,
+    with_contenders,
 )
 from ragistry.evaluation.systems.variants import EMBED_MODEL, Chunking, Variant
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local.database import FILE as STORE_FILE
-from ragistry.techniques.checks import Checked, Parts
-from ragistry.techniques.classes import MODELS, complaints, resources_for, wanted_resources
+from ragistry.techniques.classes import MODELS, resources_for, wanted_resources
 from ragistry.techniques.registered import registered
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.detection import detect_language
@@ -99,12 +96,12 @@ class Built(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The contenders as entries of a registry, and the resources that each variant needs."""
+    """The contenders as entries of a registry, the resources that each needs, and the errors of those without entry."""
 
     variants: list[Variant]
-    objects: dict[str, Any]
-    registry: tuple[YamlFile, Checked, Parts]
+    registry: TechniqueRegistry
     wants: dict[str, set[Want]]
+    errors: dict[str, Exception]
 
 
 def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress | None = None) -> Built:
@@ -122,6 +119,7 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
     variants, objects, n_results = contenders.variants, contenders.objects, 0
     searchable: Searchable = {}
     wants: dict[str, set[Want]] = {}
+    errors: dict[str, Exception] = {}
     embedder = default = answers = None
     workspace, all_ready = contenders.workspace, all(is_ready(objects[one.technique]) for one in variants)
     if not (isinstance(workspace, Workspace) or (workspace is None and all_ready)):
@@ -132,11 +130,11 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
         assert isinstance(workspace, Workspace)
         assert answers is not None
         entries = read_contenders(contenders, workspace)
-        variants, objects, _, wants = entries
+        variants, _, wants, errors = entries
         n_results, default = workspace.settings.n_results, workspace.registry.default
         searchable, embedder = _open_indexes(stack, contenders, entries, workspace, answers, progress)
-    built = Built([], {}, embedder, default, answers)
-    for one in variants:
+    built = Built([], errors, embedder, default, answers)
+    for one in (one for one in variants if one.name not in errors):
         try:
             if is_ready(objects[one.technique]):
                 built.systems.append(ready_system(one.name, objects[one.technique], answers))
@@ -151,20 +149,20 @@ def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress |
 
 def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
     """Make entries of the contenders, and find out which resources each needs."""
-    known, names = with_given_entries(workspace.registry, contenders.objects)
-    objects = {names.get(name, name): None if is_entry(one) else one for name, one in contenders.objects.items()}
-    variants = [
-        replace(one, technique=names.get(one.technique, one.technique), chunking=_settled(one.chunking, workspace))
-        for one in contenders.variants
-    ]
-    unready = [one for one in variants if not is_ready(objects[one.technique])]
-    file, checked, parts = checked_entries(known, unready, objects)
-    plain = TechniqueRegistry(file, checked, {}, parts)
-    for one in unready:
-        if one.embed_model is not None and objects[one.technique] is None:
-            _check_states_no_model(plain, one)
-    wants = {one.name: _wanted(plain, one, objects[one.technique]) for one in unready}
-    return Entries(variants, objects, (file, checked, parts), wants)
+    objects = contenders.objects
+    settled = [replace(one, chunking=_settled(one.chunking, workspace)) for one in contenders.variants]
+    registry, variants, wrong = with_contenders(workspace.registry, settled, objects)
+    registry = registry.with_resources({})
+    registry.searches_words = True
+    errors = {one.name: wrong[one.entry] for one in variants if one.entry in wrong}
+    wants = {}
+    for one in variants:
+        given = objects[one.technique]
+        if one.embed_model is not None and (given is None or is_entry(given)):
+            _check_states_no_model(registry, one)
+        if not is_ready(given) and one.name not in errors:
+            wants[one.name] = _wanted(registry, one, given)
+    return Entries(variants, registry, wants, errors)
 
 
 def _answers_file(stack: ExitStack, contenders: Contenders, workspace: Workspace | None) -> Path:
@@ -203,7 +201,6 @@ def _open_indexes(
         folder = _temporary(stack)
     language = _language(dataset, workspace.settings.language)
     found: Searchable = {}
-    file, checked, parts = entries.registry
     for basis in dict.fromkeys((one.chunking, one.embed_model) for one in unready):
         chunking, name = basis
         sharing = [one for one in unready if (one.chunking, one.embed_model) == basis]
@@ -229,7 +226,7 @@ def _open_indexes(
             index = replace(index, cost=replace(index.cost, embed_model=name or ""))
         if index is not None:
             resources["store"] = index.store
-        registry = TechniqueRegistry(file, checked, resources, parts)
+        registry = entries.registry.with_resources(resources)
         registry.searches_words = index is not None and "text" in index.store.abilities
         registry.language = language
         found[basis] = registry, index
@@ -307,13 +304,16 @@ def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
 
 def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
     """Return the resources that a variant and its bases need; none if it cannot be built."""
-    if isinstance(given, type) and complaints(given):
-        return set()
-    if given is not None and not isinstance(given, type):
+    if _is_function(given):
         return {(name, None) for name in parameters_of(given)}
     if not variant.chunking.library and router_of(registry, variant.entry):
         return set()
     return set[Want]().union(*(wants(registry, name) for name in with_bases(registry, variant.entry)))
+
+
+def _is_function(given: Any) -> bool:
+    """Return whether a technique from a program is a function that makes one."""
+    return not (given is None or is_entry(given) or isinstance(given, type))
 
 
 def _models(workspace: Workspace, wanted: set[Want], answers: AnswerStore) -> dict[str, Any]:
@@ -351,13 +351,11 @@ def _system(
 ) -> System:
     """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
     search_top_k: int | None
-    if given is not None and not isinstance(given, type):
+    if _is_function(given):
         user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
         made = given(**resources_for(user, wanted, {}, registry.resources, {}))
         search_top_k = own_top_k(registered(variant.name, made).technique)
         configuration: dict[str, Any] = {"use": getattr(given, "__qualname__", "a callable object")}
-    elif isinstance(given, type) and (wrong := complaints(given)):
-        raise ConfigError("; ".join(wrong))
     elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
         raise ConfigError(
             f"technique {router!r} chooses between collections, and a test set is a single one; compare it on the "

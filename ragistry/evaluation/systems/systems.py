@@ -7,26 +7,22 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ragistry.config.problems import Problems
-from ragistry.config.yaml_file import YamlFile
-from ragistry.errors import EvaluationError
+from ragistry.errors import ConfigError, EvaluationError
 from ragistry.evaluation.data.dataset import Run
 from ragistry.evaluation.systems.foreign import N_RESULTS, ForeignTechnique, RecordedForeign, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.recorded_answers import AnswerStore, model_of, plain
 from ragistry.evaluation.systems.variants import Variant
 from ragistry.plugins import written_name
-from ragistry.techniques.checks import Checked, Entry, Parts, VariedFile, check_entries, read_entries
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
-    complaints,
     config_model,
     takes_everything,
     wanted_resources,
@@ -99,25 +95,49 @@ def _unbuilt_parts(value: Any) -> Any:
     return [_unbuilt_parts(one) for one in value] if isinstance(value, list | tuple) else unbuilt(value)
 
 
-def with_given_entries(
-    registry: TechniqueRegistry, given: Mapping[str, Any]
-) -> tuple[TechniqueRegistry, dict[str, str]]:
-    """Add the entries of a program to a registry.
+def with_contenders(
+    registry: TechniqueRegistry, variants: Sequence[Variant], given: Mapping[str, Any]
+) -> tuple[TechniqueRegistry, list[Variant], dict[str, Exception]]:
+    """Add the entries and classes of a program, and those that a grid changes, to a registry.
 
-    A name given as a value is that entry of techniques.yaml under another name.
+    Args:
+        registry: The techniques of the workspace.
+        variants: Everything that is compared.
+        given: Technique → what a program gave. None: the entry of techniques.yaml; a name: that entry.
 
     Returns:
-        The registry, and the name in it for each of these entries: one of techniques.yaml keeps its name.
+        The registry, the variants with the names of their entries in it, and, by these names, the errors of classes
+        that are not techniques.
 
-    Raises the errors of `TechniqueRegistry.build`.
+    Raises:
+        UnknownTechniqueError: The registry has no such technique.
+        InvalidConfigError: An entry has errors, or the grid has a value that an entry cannot have.
     """
-    of_file: Mapping[str, Any] = registry.file.data["techniques"]
-    entries, names = {}, {}
-    for name, one in given.items():
-        if is_entry(one):
-            names[name] = own = f"{name} of the program" if name in of_file else name
-            entries[own] = one if not isinstance(one, str) else {"use": registry.entry(one).use, **(of_file[one] or {})}
-    return (registry.extended(entries) if entries else registry), names
+    of_file = registry.file.data["techniques"]
+    entries: dict[str, dict[str, Any]] = {"build": {}, "grid": {}}
+    classes: dict[str, dict[str, Any]] = {}
+    found = []
+    for one in variants:
+        own, entry = given[one.technique], one.technique
+        if one.changes or own is not None:
+            entry = one.name if one.changes else one.technique
+            entry = f"{entry} of the program" if entry in of_file else entry
+            if isinstance(own, type):
+                classes[entry] = {"use": own, **one.changes}
+            elif own is None or is_entry(own):
+                body = _entry_of(registry, one.technique if own is None else own)
+                entries["grid" if one.changes else "build"][entry] = {**body, **one.changes}
+        found.append(replace(one, entry=entry))
+    for origin, added in entries.items():
+        registry = registry.extended(added, origin=origin) if added else registry
+    errors: dict[str, Exception] = {}
+    for entry, body in classes.items():
+        try:
+            registry = registry.extended({entry: body})
+        except ConfigError as error:
+            errors[entry] = error
+    _check_is_read(registry, [one for one in found if one.changes and one.entry not in errors])
+    return registry, found, errors
 
 
 def is_ready(given: Any) -> bool:
@@ -159,58 +179,22 @@ def parameters_of(function: Any) -> dict[str, bool]:
     return wanted | {"embedder": False} if "store" in wanted else wanted
 
 
-def checked_entries(
-    registry: TechniqueRegistry, variants: Sequence[Variant], given: Mapping[str, Any]
-) -> tuple[YamlFile, Checked, Parts]:
-    """Check the entries of a registry with those that a grid changes, and with entries for classes from a program.
-
-    Args:
-        registry: The registry, with the entries of a program.
-        variants: Everything that is compared.
-        given: Technique → the object that a program gave; None: an entry of the registry.
-
-    Returns:
-        The first two arguments of a registry, and its last.
-
-    Raises:
-        UnknownTechniqueError: The registry has no such technique.
-        InvalidConfigError: The grid has a value that an entry cannot have.
-    """
-    file, parts, problems = registry.file, registry.parts, Problems()
-    bodies = {name: body for name, body in (file.data.get("techniques") or {}).items() if name in registry.names()}
-    of_file = [one for one in variants if given[one.technique] is None]
-    for one in of_file:
-        entry = registry.entry(one.technique)
-        if one.changes:
-            bodies[one.name] = {"use": entry.use, **(bodies[one.technique] or {}), **one.changes}
-            parts.copy(one.technique, one.name)
-    names = frozenset(one.name for one in of_file if one.changes)
-    varied = VariedFile(file.path, {**file.data, "techniques": bodies}, file.tree, names, "grid")
-    ready = parts.ready_entries()
-    checked = check_entries(
-        varied, read_entries(varied, problems), problems, registry.resources, known=ready, classes=parts.classes
-    )
-    problems.report()
-    checked.entries |= ready
-    checked.classes |= parts.ready_classes()
-    for one in variants:
-        if isinstance(cls := given[one.technique], type) and not complaints(cls):
-            checked.entries[one.entry] = Entry(one.entry, cls.__qualname__, dict(one.changes))
-            checked.classes[one.entry] = cls
-    _check_is_read(variants, checked)
-    return varied, checked, parts
+def _entry_of(registry: TechniqueRegistry, given: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an entry, or that of a name of techniques.yaml."""
+    if isinstance(given, str):
+        return {"use": registry.entry(given).use, **(registry.file.data["techniques"][given] or {})}
+    return given
 
 
-def _check_is_read(variants: Sequence[Variant], checked: Checked) -> None:
+def _check_is_read(registry: TechniqueRegistry, variants: Sequence[Variant]) -> None:
     """Raise `EvaluationError` for a parameter of the grid that no variant reads, by ``read_if`` of the settings."""
     is_read: dict[str, bool] = {}
     for one in variants:
-        cls = checked.classes.get(one.entry) if one.changes else None
-        model: Any = None if cls is None else config_model(cls)
+        model: Any = config_model(registry.technique_class(one.entry))
         for key, name, *values in getattr(model, "read_if", ()):
             if key in one.changes:
                 said = f"{one.technique}.{key} is read only with {name}: {' or '.join(map(str, values))}"
-                config = model.model_validate(checked.entries[one.entry].config)
+                config = model.model_validate(registry.entry(one.entry).config)
                 is_read[said] = is_read.get(said, False) or getattr(config, name) in values
     for said in (said for said, is_so in is_read.items() if not is_so):
         raise EvaluationError(f"grid: {said}; add that to the grid")

@@ -55,18 +55,17 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One column of a comparison: a technique, the changes of its entry, the chunking, and the embedder by its name."""
+    """One column of a comparison: a technique, the changes of its entry, the chunking, and the embedder by its name.
+
+    ``entry``: the name of its entry, once a registry has it.
+    """
 
     name: str
     technique: str
     chunking: Chunking
     changes: dict[str, Any] = field(default_factory=dict)
     embed_model: str | None = None
-
-    @property
-    def entry(self) -> str:
-        """The name of its entry in the result of `checked_entries`."""
-        return self.name if self.changes else self.technique
+    entry: str = ""
 
 
 def parse_grid(lines: Iterable[str]) -> dict[str, list[Any]]:
