@@ -32,10 +32,12 @@ from ragistry.evaluation.systems.recorded_answers import (
 from ragistry.library.backup import write_backup
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.testing.hashed import HashingEmbedder
+from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.wire import Reply
 from ragistry.trace import collect, degraded, model_call, stage
 from ragistry.types import Role
 from tests.evaluation.small_sets import Answers, hashed_workspace, numbered, topics
-from tests.messages import refused
+from tests.messages import check_message, refused
 
 
 class Answer(BaseModel):
@@ -267,6 +269,48 @@ def test_function_is_asked_once(file):
     assert theirs[0].calls == theirs[1].calls == 0, "it is no model"
     compare({"theirs": as_technique(their_search)}, numbered(8), ["RR@10"], answers=False, progress=False)
     assert len(CALLS) > asked, "asked anew"
+
+
+class Endpoint(LoopbackServer):
+    """A search endpoint over `numbered` that can be out of order."""
+
+    broken = False
+
+    def answer(self, request: Any, flaw: Failure | None) -> Reply:
+        if self.broken and request.body["query"] == "query 3":
+            return Reply(400, {"detail": "out of order"})
+        return Reply(200, their_search(request.body["query"], request.body["top_k"]))
+
+    def refusal(self, status: int) -> Any:
+        return {"detail": f"refused with {status}"}
+
+
+def test_endpoint_is_asked_once_and_again_where_it_failed(file):
+    options: dict[str, Any] = {"progress": False, "answers": file}
+    with Endpoint() as server:
+        theirs = {"theirs": as_technique(f"{server.url}/search", api_key="k3y")}
+        server.broken = True
+        broken = compare(theirs, numbered(8), ["RR@10"], **options)
+        check_message(broken.failures["theirs"].error, "out of order")
+        before = [request.body for request in server.requests]
+        server.broken = False
+        first = compare(theirs, numbered(8), ["RR@10"], **options)
+        after = [request.body for request in server.requests[len(before) :]]
+        answered = [body for body in before if body["query"] != "query 3"]
+        assert answered
+        assert not [body for body in after if body in answered], "what it answered is kept"
+        assert len([body for body in after if body["query"] == "query 3"]) == 2, "a failure is not"
+        asked = len(server.requests)
+        again = compare(theirs, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked, "nothing is asked twice"
+        assert again.runs == first.runs
+        other = {"theirs": as_technique(f"{server.url}/other")}
+        compare(other, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked + 16, "another address is another contender"
+        with_sql("PRAGMA user_version = 99")(file)
+        with refused(EvaluationError, str(file), "99"):
+            compare(theirs, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked + 16
 
 
 def test_function_with_a_state_of_its_own_is_always_asked(file):
