@@ -20,10 +20,10 @@ from ragistry.chunking.lead_ins import with_lead_ins
 from ragistry.chunking.places import KEYS, PLACES, Place, places_metadata
 from ragistry.chunking.spans import Region, Span, check_sizes, cut_region
 from ragistry.chunking.table_headers import DELIMITERS, TableRange, delimited_table, header_at, markdown_tables
-from ragistry.readers.extract import extract
+from ragistry.readers.extract import extract, outlined
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.formats import MARKDOWN_EXTS, suffix_of
-from ragistry.readers.markdown import Outline, Section, outline
+from ragistry.readers.markdown import Outline, Section
 from ragistry.text.boundaries import first_sentence_start, last_sentence_end
 from ragistry.types import Chunk
 
@@ -99,7 +99,7 @@ def chunk_extracted(
     text = extracted.text
     sketch = extracted.outline
     if sketch is None and extracted.format == "markdown":
-        sketch = outline(text, _heading_breaks(extracted))
+        sketch = outlined(extracted).outline
     parts: Iterable[Region] = section_regions(sketch, max_chunk_size) if sketch else [_whole(extracted)]
     known = {key: value for key, value in extracted.metadata.items() if value is not None}
     known["source"] = extracted.source
@@ -235,17 +235,6 @@ def _place_changes(extracted: Extracted) -> list[int]:
             changes.append(offset)
         last = current
     return changes
-
-
-def _heading_breaks(extracted: Extracted) -> list[int]:
-    """Return the offsets at which another slide, sheet, chapter or part begins, to which no earlier heading applies."""
-    breaks, last = [], None
-    for offset, place in extracted.places:
-        current = (None if place.part else place.page, place.sheet, place.chapter, place.part)
-        if current != last and last is not None:
-            breaks.append(offset)
-        last = current
-    return sorted(set(breaks))
 
 
 def _within_places(regions: Iterable[Region], changes: Sequence[int]) -> Iterator[Region]:

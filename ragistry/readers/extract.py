@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any
 from ragistry.errors import ExtractionError, SourceError, SourceNotFoundError, UnsupportedFormatError
 from ragistry.plugins import resolve_object
 from ragistry.readers import front_matter
+from ragistry.readers.blocks import Place
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
 from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
 from ragistry.readers.formats import FORMATS, MARKDOWN_EXTS, SUPPORTED_FORMATS, Format, added_reader, suffix_of
 from ragistry.readers.formats import IMAGE_EXTS as IMAGE_EXTS
 from ragistry.readers.formats import TEXT_EXTS as TEXT_EXTS
 from ragistry.readers.line_numbers import line_numbers
-from ragistry.readers.markdown import Outline, outline
+from ragistry.readers.markdown import outline
 from ragistry.readers.text_files import SAMPLE, is_text
 from ragistry.utils.metadata import shortened
 
@@ -66,8 +68,7 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
         found: Extracted = _by_name(_READERS[known.place], source, limits)
         if known.text == "lines":
             found = _numbered(found, limits)
-        title = found.metadata.get("title") or _first_heading(outline(found.text))
-        return replace(found, metadata={"title": title, **found.metadata}) if title else found
+        return outlined(found)
     data = _bytes(source, limits)
     if known.place != "here" and (known.place == "unread" or not is_text(data[:SAMPLE])):
         raise _unsupported(source, suffix)
@@ -168,23 +169,30 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
 
 def _markdown(text: str, source: str, warning: str) -> Extracted:
     metadata, body, malformed = front_matter.split(text)
-    sketch = outline(body)
-    title = metadata.get("title") or _first_heading(sketch)
-    metadata = {"title": title, **metadata} if title else metadata
     lines = text.count("\n") + 1
     numbers = range(lines - body.count("\n"), lines + 1)
     if not body.strip():
         body, numbers = metadata.get("title", ""), range(1, 2)  # a page that is only a name can still be found by it
-        sketch = outline(body)
     warnings = _warned(body, warning, malformed)
-    return Extracted(
-        body, source, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers, outline=sketch
-    )
+    return outlined(Extracted(body, source, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers))
 
 
-def _first_heading(sketch: Outline) -> str:
-    """Return the text of the first heading of level 1 that has one; empty without one."""
-    return next((section.title for section in sketch.sections if section.level == 1 and section.title), "")
+def outlined(found: Extracted) -> Extracted:
+    """Add the outline of a Markdown text, and the first heading of level 1 as title if there is no other."""
+    sketch = outline(found.text, _heading_breaks(found.places))
+    title = found.metadata.get("title") or next((s.title for s in sketch.sections if s.level == 1 and s.title), "")
+    return replace(found, metadata={"title": title, **found.metadata} if title else found.metadata, outline=sketch)
+
+
+def _heading_breaks(places: Sequence[tuple[int, Place]]) -> list[int]:
+    """Return the offsets at which another slide, sheet, chapter or part begins, to which no earlier heading applies."""
+    breaks, last = [], None
+    for offset, place in places:
+        current = (None if place.part else place.page, place.sheet, place.chapter, place.part)
+        if current != last and last is not None:
+            breaks.append(offset)
+        last = current
+    return sorted(set(breaks))
 
 
 def _warned(text: str, *warnings: str) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FEW = 0.05
 """Share of the words or characters of a document above which missing ones are reported."""
+FEW_WORDS, FEW_WORDS_SHARE = 10, 0.02
+"""Words of a kind of content, and share of all words, from which missing ones are reported."""
 Format = Literal["text", "markdown", "pdf"]
 
 
@@ -66,7 +68,7 @@ class Extracted:
         page_labels: Number of each page as it is printed, empty if that is how it is counted; none if all are.
         places: Offsets of the text, each with the place that begins there, of documents other than PDFs.
         line_numbers: For each line of the text, the number of the line of the file that it is from; empty if unknown.
-        outline: The outline of the text, if the reader has parsed it.
+        outline: The outline of Markdown; see `extract.outlined`.
     """
 
     text: str
@@ -81,6 +83,11 @@ class Extracted:
     page_labels: tuple[str, ...] = ()
     line_numbers: Sequence[int] = ()
     outline: Outline | None = field(default=None, compare=False, repr=False)
+
+
+def are_many(missing: int, words: int) -> bool:
+    """Return whether enough of the words of a document are missing to be reported."""
+    return missing >= FEW_WORDS or missing > FEW_WORDS_SHARE * words
 
 
 def read_at_most(path: str, limit: int) -> bytes:

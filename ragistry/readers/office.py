@@ -17,14 +17,11 @@ from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError, UnsupportedFormatError
 from ragistry.readers.blocks import REPAIR, Place, words_of
-from ragistry.readers.extracted import Extracted, ExtractLimits, read_at_most
+from ragistry.readers.extracted import Extracted, ExtractLimits, are_many, read_at_most
 from ragistry.readers.formats import CONVERTED, INSTALL_LIBREOFFICE, added_readers, libreoffice, suffix_of
 from ragistry.readers.pdf import describe
 from ragistry.readers.reader_process import read_in_worker, use_versions
 from ragistry.utils.wording import numbered
-
-FEW_WORDS, FEW_SHARE = 10, 0.02
-"""Words of a kind of content, and share of all words, that may be missing without a report."""
 
 
 def read_office(path: str, limits: ExtractLimits) -> Extracted:
@@ -110,7 +107,7 @@ def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
         f"{numbered(count, f'[word of its {kind} was|words of its {kind} were]')} not read; save it as PDF or text to "
         "have all of it searched"
         for kind, count in sorted(counts.items())
-        if count >= FEW_WORDS or count > FEW_SHARE * total
+        if are_many(count, total)
     )
 
 

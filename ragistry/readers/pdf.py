@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
-from ragistry.readers.extracted import FEW, Extracted, ExtractLimits
+from ragistry.readers.extracted import FEW, Extracted, ExtractLimits, are_many
 from ragistry.readers.ocr import HOW, read_page
 from ragistry.readers.reader_process import read_in_worker
 from ragistry.utils.metadata import date_text
@@ -20,8 +20,6 @@ NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
 """Maximum length of the text "Please wait…" in a form for Adobe Reader."""
 REPAIR = "repair it (qpdf in.pdf out.pdf)"
-FEWEST_LOST, FEWEST_LOST_SHARE = 10, 0.02
-"""Words of a kind of content, and share of all words, from which missing ones are reported."""
 _LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
 _LOST_KINDS = {
     "annotations": "{} could not be read, because the file has too many; split it",
@@ -78,11 +76,6 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         answer["digest"],
         page_labels=tuple(answer["labels"]),
     )
-
-
-def _are_many(missing: int, words: int) -> bool:
-    """Return whether the missing words are enough to be reported."""
-    return missing >= FEWEST_LOST or missing > FEWEST_LOST_SHARE * (words + missing)
 
 
 def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
@@ -180,7 +173,7 @@ def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple
     words = len(text.split())
     lines = []
     for kind, count in lost.items():
-        if _are_many(count, words) and not (kind == "glyphs" and has_unmapped):
+        if are_many(count, words + count) and not (kind == "glyphs" and has_unmapped):
             lines.append(_LOST_KINDS[kind].format(numbered(count, _LOST_NOUNS[kind])))
     return tuple(lines)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -124,6 +126,47 @@ def check_map(engine: RayEngine, root: Path) -> None:
             list(engine.map(list, [[1]]))
 
 
+KILLED_DRIVER = """
+import os, signal, sys
+from ragistry import open_workspace
+from ragistry.engines.ray import RayEngine
+from ragistry.testing.hashed import HashingEmbedder
+
+root, folder, address = sys.argv[1:]
+
+def progress(source, done, total):
+    if done == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with open_workspace(root, chunk_size=200, chunk_overlap=0, language="auto") as opened, RayEngine(address) as engine:
+    opened.library.embedder = HashingEmbedder()
+    opened.library.ingest_folder(folder, "notes", progress=progress, engine=engine)
+"""
+
+
+def check_killed_driver(engine: RayEngine, root: Path, address: str) -> None:
+    """An ingest whose driver was killed is completed by the next one, which embeds the rest alone."""
+    folder = root / "documents"
+    folder.mkdir()
+    for number in range(30):  # 600 chunks, of which the driver writes 256 or more at once
+        lines = "\n\n".join(f"Note {number} says that item {part} is done. " * 4 for part in range(20))
+        (folder / f"note-{number:02}.md").write_text(f"# Note {number}\n\n{lines}")
+    with workspace_in(root / "here") as here, workspace_in(root / "there") as there:
+        there.close()
+        driver = [sys.executable, "-c", KILLED_DRIVER, root / "there", folder, address]
+        killed = subprocess.run(driver, capture_output=True, text=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        with open_workspace(root / "there", chunk_size=200, chunk_overlap=0, language="auto") as again:
+            here.library.embedder = again.library.embedder = HashingEmbedder()
+            written = again.library.list_sources("notes")
+            report = again.library.ingest_folder(folder, "notes", engine=engine)
+            expected = here.library.ingest_folder(folder, "notes")
+            assert 0 < len(written) < len(expected.added)
+            assert (report.skipped, [*written, *report.added], report.failed) == (written, expected.added, [])
+            assert report.embedded < expected.embedded
+            assert rows_of(again) == rows_of(here)
+
+
 def check_lost_node(engine: RayEngine, kill_node: Callable[[], None]) -> None:
     """Work of a node that is killed is done by the other one."""
     results = engine.map(slow, [[number] for number in range(12)])
@@ -161,6 +204,8 @@ def test_ray_does_what_this_process_would(
                 (tmp_path / check.__name__).mkdir()
                 with subtests.test(check.__name__):
                     check(engine, tmp_path / check.__name__)
+            with subtests.test("killed driver"):
+                check_killed_driver(engine, tmp_path, cluster.address)
             with subtests.test("lost node"):
                 check_lost_node(engine, lambda: cluster.remove_node(second, allow_graceful=False))
             with subtests.test("end"):

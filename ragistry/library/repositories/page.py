@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from ragistry.errors import ExtractionError
 from ragistry.library.ingest.source import ReadOptions, SourceText
@@ -13,6 +12,7 @@ from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
 from ragistry.readers import front_matter
 from ragistry.readers.encoding import decode
+from ragistry.readers.extract import outlined
 from ragistry.readers.extracted import Extracted, ExtractLimits
 from ragistry.readers.line_numbers import line_numbers
 from ragistry.readers.markdown import outline
@@ -80,13 +80,13 @@ def read_page(data: bytes, path: str) -> Extracted:
     written, first = body, text.count("\n") - body.count("\n")
     body = cleaned(body)
     numbers = [first + number for number in line_numbers(body, written)]
-    title = metadata.get("title") or next((s.title for s in outline(body).sections if s.level == 1 and s.title), "")
-    placed: dict[str, Any] = {"title": title, "heading_context": title, "section": title} if title else {}
     warnings = tuple(filter(None, (decoded.warning, malformed)))
     if not body.strip():
-        body, numbers = title, [1]  # a page with only a title can still be found
-    metadata = {**placed, **metadata}
-    return Extracted(body, path, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers)
+        body, numbers = metadata.get("title", ""), [1]  # a page with only a title can still be found
+    page = outlined(Extracted(body, path, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers))
+    title = page.metadata.get("title")
+    placed = {"title": title, "heading_context": title, "section": title} if title else {}
+    return replace(page, metadata={**placed, **metadata})
 
 
 def cleaned(text: str) -> str:
