@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from ragistry import TechniqueRegistry, open_workspace
+from ragistry import TechniqueRegistry, connect, open_workspace
 from ragistry.cli.app import GROUPS
-from ragistry.errors import UnknownTechniqueError
+from ragistry.errors import ConfigError, UnknownTechniqueError
+from ragistry.http.errors import detail_of
 from ragistry.server.app import create_app
+from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.utils.removed import REMOVED
 from tests.cli.conftest import Run, ragistry  # noqa: F401, a fixture
 from tests.conftest import Corpus
+from tests.serving import served
 
 TECHNIQUES = [name.partition(" ")[2] for name in REMOVED if name.startswith("technique ")]
 OLD = """\
@@ -131,30 +134,52 @@ def test_server_and_tools_leave_the_entries_out(old: Callable[..., Any], tmp_pat
         assert not {*TECHNIQUES} & {*listed["broken"], *workspace.registry.names()}
         found = client.post("/v1/search", json={"query": "green tea"}).json()
         assert (len(found["documents"]), [one["degraded"] for one in found["trace"] if one["degraded"]]) == (1, [])
-        refused = client.post("/v1/search", json={"query": "green tea", "technique": "rm3"})
-        assert (refused.status_code, "use hybrid" in refused.text) == (404, True)
 
 
+@pytest.mark.parametrize("has_entry", [True, False])
 @pytest.mark.parametrize("name", TECHNIQUES)
 def test_a_removed_technique_that_is_asked_for_names_its_successor(
-    name: str, old: Callable[..., Any], tmp_path: Path
+    name: str, has_entry: bool, old: Run, tmp_path: Path
 ) -> None:
-    old("search", "green tea", "-t", name).refused(1, name)
-    old("compare", "--queries", "queries.jsonl", "-t", name).refused(1, name)
-    entries = (
+    entries = OLD if has_entry else "techniques:\n  naive: {use: naive}\n  hybrid: {use: hybrid, bases: [naive]}\n"
+    successor = REMOVED[f"technique {name}"]
+    path = tmp_path / "config" / "techniques.yaml"
+    path.write_text(entries, encoding="utf-8")
+    for words in ("search tea", "compare --queries queries.jsonl"):
+        done = old(*words.split(), "-t", name)
+        assert (done.code, done.out, done.err) == (1, "", f"error: {name!r} was removed in 0.2; use {successor}\n")
+    for entry in (
+        f"{{use: {name}, base: hybrid}}",
         f"{{use: rerank, base: {name}}}",
         f"{{use: hybrid, bases: [{name}, naive]}}",
+        f"{{use: collection_routed, base: naive, techniques: {{notes: {name}}}}}",
         f"{{use: pipeline, steps: {{only: {{technique: {name}}}}}}}",
-    )
-    for entry in entries:
-        (tmp_path / "config" / "techniques.yaml").write_text(f"{OLD}  mine: {entry}\n", encoding="utf-8")
-        with open_workspace(tmp_path) as workspace, pytest.raises(Exception, match=f"'{name}' was removed in 0.2"):
-            workspace.search("green tea", "mine")
-    with (
-        open_workspace(tmp_path) as workspace,
-        pytest.raises(UnknownTechniqueError, match=REMOVED[f"technique {name}"]),
     ):
-        workspace.search("green tea", name)
+        path.write_text(f"{entries}  mine: {entry}\n", encoding="utf-8")
+        with open_workspace(tmp_path) as workspace, pytest.raises(ConfigError, match=f"{name!r}.*use {successor}"):
+            workspace.search("green tea", "mine")
+
+
+@pytest.mark.parametrize("has_entry", [True, False])
+def test_every_door_names_the_successor(has_entry: bool, old: Run, tmp_path: Path) -> None:
+    if not has_entry:
+        (tmp_path / "config" / "techniques.yaml").unlink()
+    with open_workspace(tmp_path) as workspace, served(workspace) as url, connect(url) as remote:
+        doors: list[Callable[[], Any]] = [
+            lambda: workspace.search("tea", "rm3"),
+            lambda: remote.search("tea", "rm3"),
+            lambda: workspace.registry.build({"use": "rerank", "base": "rm3"}),
+            lambda: workspace.registry.entry("rm3"),  # as the page does
+            lambda: SearchLibraryTool(workspace.library, technique="rm3"),  # as the MCP server does
+        ]
+        for door in doors:
+            with pytest.raises(ConfigError, match=r"'rm3' was removed in 0\.2; use hybrid"):
+                door()
+        with pytest.raises(UnknownTechniqueError) as caught:
+            workspace.search("tea", "rm3")
+        assert "use hybrid" in detail_of(caught.value, limited=True).message
+    for words in ("ask tea", "route tea", "why tea --expect tea.md", "mcp"):
+        assert old(*words.split(), "-t", "rm3").err == "error: 'rm3' was removed in 0.2; use hybrid\n"
 
 
 def test_a_removed_default_is_told_and_the_default_of_the_package_is_used(

@@ -95,16 +95,12 @@ def detail_of(error: Exception, *, limited: bool = False) -> ErrorDetail:
     while not hasattr(errors, kind.__name__):  # a private subclass
         kind = kind.__mro__[1]
     message = one_line(str(error), MESSAGE_LENGTH)
-    if limited and isinstance(error, errors.UnknownTechniqueError):
-        message = "the technique does not exist; /v1/techniques lists all techniques"
-    elif limited and is_hidden(kind):
-        message = HIDDEN
-    return ErrorDetail(type=kind.__name__, message=message)
+    return ErrorDetail(type=kind.__name__, message=HIDDEN if limited and is_hidden(kind) else message)
 
 
 def is_hidden(kind: type[Exception]) -> bool:
     """Return whether a message may name paths, servers or other collections, so that limited tokens do not see it."""
-    return not issubclass(kind, errors.ServerBusyError) and (
+    return not issubclass(kind, errors.ServerBusyError | errors.UnknownTechniqueError) and (
         status_of(kind) >= 500 or issubclass(kind, errors.ConfigError)
     )
 

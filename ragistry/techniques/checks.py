@@ -291,7 +291,12 @@ def check_default(file: YamlFile, problems: Problems) -> None:
     known = [*(map(str, entries) if isinstance(entries, dict) else ()), AUTO]
     if default is not None and str(default) not in known:
         there = f"the file has {', '.join(known)}"
-        problems.add(file, ["default"], f"default: no technique {default!r}{did_you_mean(default, known)}; {there}")
+        problems.add(file, ["default"], f"default: {unknown_technique(default, known, there)}")
+
+
+def unknown_technique(name: object, known: Sequence[str], there: str) -> str:
+    """Say that a technique does not exist: what replaces a removed one, else the nearest name and those that exist."""
+    return removed("technique", str(name)) or f"no technique {name!r}{did_you_mean(name, known)}; {there}"
 
 
 def _unknown_use(entry: Entry, error: ConfigError, body: Any) -> Complaint:
@@ -342,7 +347,7 @@ def bases_of(entry: Entry, cls: type[Any] | None) -> list[str]:
 def _unknown_link(entry: Entry, used: str, entries: Mapping[str, Entry]) -> Complaint:
     key = "base" if used == entry.base else "bases" if used in entry.bases else ""
     known = [*entries, AUTO] if key == "base" and used != AUTO else list(entries)
-    return (key,) if key else (), f"no technique {used!r}{did_you_mean(used, known)}; the file has {', '.join(known)}"
+    return (key,) if key else (), unknown_technique(used, known, f"the file has {', '.join(known)}")
 
 
 _SHORT = {"minilm": "all-minilm-l6-v2", "multilingual": "multilingual-e5-small"}

@@ -37,6 +37,7 @@ from ragistry.techniques.checks import (
     not_a_technique,
     packaged_file,
     read_entries,
+    unknown_technique,
 )
 from ragistry.techniques.classes import (
     MODELS,
@@ -54,7 +55,6 @@ from ragistry.techniques.registered import RegisteredTechnique, name_error, regi
 from ragistry.trace import degraded
 from ragistry.types import EmbedderFingerprint, Role
 from ragistry.utils.fingerprints import differences
-from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -390,9 +390,8 @@ class TechniqueRegistry:
         if name in self.broken:
             raise (InvalidConfigError if self.mistakes else ConfigError)(self.broken[name])
         if name not in self._checked.classes:
-            known = ", ".join(self.names()) or "no usable technique"
-            there = f"there are {known}" if self.is_packaged else f"{self.file.path} has {known}"
-            raise UnknownTechniqueError(f"no technique {name!r}{did_you_mean(str(name), self.names())}; {there}")
+            there = f"there are {', '.join(self.names()) or 'none'}"
+            raise UnknownTechniqueError(unknown_technique(name, self.names(), there))
 
     def _build(self, entry: Entry) -> RegisteredTechnique:
         cls = self._checked.class_of(entry.name)
