@@ -18,10 +18,10 @@ from math import log
 from typing import NamedTuple
 
 from benchmarks.quality import DATA
+from ragistry.answers.answer import ALIKE, MOST, SOME, Evidence, evidence, sentences_of
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.models.minilm import MiniLMEmbedder
-from ragistry.pipelines.answer import ALIKE, MOST, SOME, Evidence, evidence, sentences_of
 from ragistry.text.analysis import query_terms
 
 CLAIMS, QUICK = 300, 60

@@ -23,6 +23,7 @@ WHAT = {
     "library": "collections, ingest, search; documentation repositories",
     "presentation": "how results look: blocks, excerpts, matches; as text and as HTML",
     "pipelines": "techniques joined as graphs; the only importer of PocketFlow",
+    "answers": "answers with citations; quotations compared with the texts",
     "techniques": "ways to retrieve; they use stores and models through protocols",
     "models": "embedders and rerankers: text to vectors, pairs to scores",
     "ollama": "a client of Ollama",

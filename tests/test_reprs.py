@@ -11,8 +11,8 @@ from datetime import date
 import pytest
 
 from ragistry import Workspace
+from ragistry.answers.answer import Answer
 from ragistry.evaluation import compare
-from ragistry.pipelines.answer import Answer
 from ragistry.types import Document, JsonMethods, RetrievalResult, Stage, StageScore
 from ragistry.utils.dataclass_json import from_json
 from tests.evaluation.small_sets import Answers, first, numbered

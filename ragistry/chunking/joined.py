@@ -1,16 +1,25 @@
-"""Join chunks of a source."""
+"""Join chunks of a source to its text and lines: the file may be gone, or on another machine."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragistry.chunking.places import joined_places, place_at
-from ragistry.types import Document
+from ragistry.chunking.places import joined_places, place_at, places_in
+from ragistry.types import Document, SourceInfo
+from ragistry.utils.ids import chunk_id
+
+if TYPE_CHECKING:
+    from ragistry.protocols import LibraryStore
 
 Span = tuple[int, int]
 LINE_FEEDS = "line_feeds"
 """Key of the number of line feeds before a chunk in the text of its source. Chunks of earlier versions lack it."""
+AT_ONCE = 200
+"""Maximum number of chunks that are read from the store at once."""
+FIRST = 8
+"""Number of chunks that are read first: often one line is wanted. Then it is four times as many, and so on."""
 
 
 class Piece(NamedTuple):
@@ -128,3 +137,114 @@ def spans(chunks: Sequence[Document]) -> list[Span] | None:
             return None
         found.append((start, end))
     return found
+
+
+class Lines(NamedTuple):
+    """Consecutive whole lines of a source.
+
+    Attributes:
+        first: Number of the first line, from 1.
+        texts: The lines without their ends.
+        pieces: Offsets in the text of these lines, each with the piece that begins there.
+        chunk: Position of the chunk in which the first line begins.
+        line_feeds: Number of line feeds before that chunk.
+        read: Number of chunks that were read for these lines.
+    """
+
+    first: int
+    texts: list[str]
+    pieces: list[tuple[int, Piece]]
+    chunk: int
+    line_feeds: int
+    read: int
+
+    def place_at(self, offset: int) -> dict[str, Any]:
+        """Return the place at an offset of the text of these lines."""
+        return place_at(*self.chunk_at(offset))
+
+    def chunk_at(self, offset: int) -> tuple[Document, int]:
+        """Return the chunk at an offset of the text of these lines, and the offset there."""
+        at = max(0, bisect_right(self.pieces, offset, key=lambda one: one[0]) - 1)
+        start, piece = self.pieces[at]
+        return piece.chunk, max(0, piece.inside + offset - start)
+
+    def places(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each place that begins in these lines, with the number of its line."""
+        size, line, reached = self.offset(self.first + len(self.texts)), self.first, 0
+        text = "\n".join(self.texts)
+        for start, piece in self.pieces:
+            for inside, _ in places_in(piece.chunk.metadata):
+                offset = start + max(inside - piece.inside, 0)
+                if 0 <= offset < size:
+                    line, reached = line + text.count("\n", reached, offset), max(reached, offset)
+                    yield line, self.place_at(offset)
+
+    def offset(self, line: int) -> int:
+        """Return the offset at which a line begins in the text of these lines."""
+        return sum(map(len, self.texts[: line - self.first])) + line - self.first
+
+
+def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: int = 0) -> Iterator[Lines]:
+    """Yield the lines of a source in order, some chunks at a time.
+
+    Args:
+        store: The store.
+        info: The source, under its name in the store.
+        chunk: Position of the first chunk to read. Its first line may have lost its beginning.
+        line_feeds: Number of line feeds before this chunk.
+    """
+    first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
+    began, feeds, waiting, most = chunk, line_feeds, 0, FIRST
+    for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
+        text += piece.gap
+        indent = len(piece.gap) - piece.gap.rfind("\n") - 1  # of the first line, which no chunk may contain
+        pieces.append((len(text) - indent, piece._replace(inside=piece.inside - indent)))
+        text += piece.text
+        waiting += 1
+        end = text.rfind("\n") + 1 if waiting >= min(most, AT_ONCE) else 0
+        if end:
+            most *= 4
+            texts = text[: end - 1].split("\n")
+            yield Lines(first, texts, pieces, began, feeds, waiting)
+            first, text, waiting = first + len(texts), text[end:], 0
+            at = max(0, bisect_right(pieces, end, key=lambda one: one[0]) - 1)
+            pieces = [(start - end, one) for start, one in pieces[at:]]
+            began, feeds = position + 1 - len(pieces), pieces[0][1].line_feeds
+    if pieces and (text or waiting):
+        yield Lines(first, text.removesuffix("\n").split("\n"), pieces, began, feeds, waiting)
+
+
+def _chunks(store: LibraryStore, info: SourceInfo, first: int) -> Iterator[Document]:
+    """Yield the chunks of a source in order, from a position on; they are found by their ids, without a search."""
+    start, most = first, FIRST
+    while start < info.chunks:
+        numbers = range(start, min(start + min(most, AT_ONCE), info.chunks))
+        found = store.get([chunk_id(info.collection, info.source_file, number) for number in numbers])
+        if len(found) < len(numbers):  # chunks with other ids, or fewer than there were
+            where = {"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}
+            rest = sorted(
+                store.scan(where), key=lambda one: (one.metadata.get("start", 0), one.metadata["chunk_index"])
+            )
+            yield from rest[start:]
+            return
+        yield from found
+        start, most = numbers.stop, most * 4
+
+
+def chunk_before(store: LibraryStore, info: SourceInfo, line: int) -> tuple[int, int]:
+    """Return the position of a chunk that begins before a line, and the number of line feeds before the chunk.
+
+    It is the last such chunk if the chunks have these numbers, otherwise the first one of the source.
+    """
+    low, high, feeds = 0, info.chunks - 1, 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = store.get([chunk_id(info.collection, info.source_file, middle)])
+        before = found[0].metadata.get(LINE_FEEDS) if found else None
+        if type(before) is not int:
+            return 0, 0
+        if before < line - 1:
+            low, feeds = middle, before
+        else:
+            high = middle - 1
+    return low, feeds

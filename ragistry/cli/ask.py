@@ -19,7 +19,7 @@ from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer
+    from ragistry.answers.answer import Answer
 
 EXIT_CODES = {"not_found": 4, "cut": 5, "filtered": 6, "refused": 7, "empty": 8}
 """Exit code of an answer that is not complete, by its status."""
@@ -37,8 +37,8 @@ def ask(
     A generator in config/models.yaml writes the answer. Without one, the search results are printed. Exit code 4 if
     the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
+    from ragistry.answers.answer import Answer
     from ragistry.library.asked import log_question
-    from ragistry.pipelines.answer import Answer
     from ragistry.presentation.plain import as_mapping
     from ragistry.workspace import open_workspace
 
@@ -83,7 +83,7 @@ def ask(
 
 def _report_end(answer: Answer) -> None:
     """Print why the answer is not complete, if so: in the place of an answer without text, else as a warning."""
-    from ragistry.pipelines.answer import HEADS
+    from ragistry.answers.answer import HEADS
 
     if answer.status != "complete":
         line = f"{HEADS[answer.status]}: {answer.reason}"

@@ -22,7 +22,7 @@ from ragistry.types import SearchRequest
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer
+    from ragistry.answers.answer import Answer
     from ragistry.types import Document, RetrievalResult
     from ragistry.workspace import Workspace
 

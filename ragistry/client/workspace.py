@@ -42,7 +42,7 @@ from ragistry.utils.metadata import checked_metadata
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer, AnswerStream
+    from ragistry.answers.answer import Answer, AnswerStream
     from ragistry.protocols import Engine
     from ragistry.techniques.routing.route import Route
 
@@ -155,7 +155,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         return _read_answer(self._connection.call("POST", "/v1/answer", _body(request), again=True))
 
     def run_answer_stream(self, request: SearchRequest) -> AnswerStream:
-        from ragistry.pipelines.answer import AnswerStream
+        from ragistry.answers.answer import AnswerStream
 
         check_query(request.query)
         return AnswerStream(self._answering(_body(request)))
@@ -361,7 +361,7 @@ def _condition(where: Where | None) -> dict[str, Any] | None:
 
 
 def _read_answer(values: dict[str, Any]) -> Answer:
-    from ragistry.pipelines.answer import Answer
+    from ragistry.answers.answer import Answer
 
     return _read(Answer, values | {"answer": values.get("answer") or ""})
 

@@ -11,7 +11,7 @@ from ragistry.protocols import Technique
 from ragistry.types import RetrievalResult, SearchRequest, Where
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer, AnswerStream
+    from ragistry.answers.answer import Answer, AnswerStream
 
 
 Chosen = str | Technique | Mapping[str, Any]

@@ -51,10 +51,10 @@ from ragistry.utils.where import Condition, normalise
 from ragistry.utils.wording import did_you_mean
 
 if TYPE_CHECKING:
+    from ragistry.answers.answer import AnswerStream
     from ragistry.library.asked import QuestionLog
     from ragistry.library.ingest.plan import IngestPlan
     from ragistry.library.ingest.report import IngestReport
-    from ragistry.pipelines.answer import AnswerStream
     from ragistry.techniques.registered import RegisteredTechnique
 
 
@@ -218,7 +218,7 @@ class DocumentService(IngestMethods, SearchMethods):
             raise ConfigError(
                 "no generator is configured; add one to config/models.yaml, and name it `default` if there are several"
             )
-        from ragistry.pipelines.answer import Answerer
+        from ragistry.answers.answer import Answerer
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.stream(

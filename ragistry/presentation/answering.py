@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ragistry.chunking.places import place_at
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms
 from ragistry.presentation.navigation import has_words, navigation_lines
-from ragistry.text.boundaries import first_sentence_start
+from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import AUTO, chunk_language
 from ragistry.types import Document
 
@@ -105,7 +105,7 @@ def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
     found, at = matches(text, terms, language), 0
     for number, line in enumerate(lines):
         if number not in empty and has_words(line):
-            for start, end in sentence_spans(line):
+            for start, end in sentence_spans(line, FEWEST):
                 while at < len(found) and found[at].start < offset + start:
                     at += 1
                 first = at
@@ -113,16 +113,6 @@ def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
                     at += 1
                 yield _Sentence(number, offset + start, end - start, tuple(found[first:at]), line.startswith("#"))
         offset += len(line)
-
-
-def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence."""
-    start = 0
-    while start < len(text):
-        end = first_sentence_start(text, start + FEWEST, len(text))
-        end = len(text) if end < 0 else end
-        yield start, end
-        start = end
 
 
 def weights_of(units: Sequence[Unit], named: Collection[str] = ()) -> Weigh:

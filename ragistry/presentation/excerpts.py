@@ -8,11 +8,12 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ragistry.presentation.answering import answering_line, best_window, sentence_spans, weights_of
+from ragistry.presentation.answering import FEWEST, answering_line, best_window, weights_of
 from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, Style
 from ragistry.presentation.hits import body_of
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
+from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
 
@@ -161,7 +162,7 @@ def _pieces(block: PassageBlock) -> Iterator[tuple[int, int]]:
             yield start, start + len(line)
             start += len(line)
         return
-    yield from sentence_spans(text)
+    yield from sentence_spans(text, FEWEST)
 
 
 def _cut(

@@ -11,7 +11,7 @@ from ragistry.types import RetrievalResult
 from ragistry.utils.dataclass_json import to_json
 
 if TYPE_CHECKING:
-    from ragistry.pipelines.answer import Answer
+    from ragistry.answers.answer import Answer
     from ragistry.techniques.registry import TechniqueRegistry
 
 

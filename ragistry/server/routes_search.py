@@ -13,9 +13,9 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from ragistry.answers.answer import Answer
 from ragistry.http.errors import HIDDEN, detail_of
 from ragistry.library.asked import log_question
-from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import as_mapping, describe_techniques
 from ragistry.server.route import caller_of, needs, new_router, served_by
 from ragistry.server.schemas import (

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from ragistry.answers.answer import Answer
 from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
 from ragistry.library.ingest.report import IngestReport
-from ragistry.pipelines.answer import Answer
 from ragistry.presentation.plain import TechniqueInfo
 from ragistry.server.jobs import Kind, State
 from ragistry.techniques.routing.route import Route

@@ -9,6 +9,7 @@ The last match in a window is found backwards: ``.*`` consumes all of it and giv
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 
@@ -99,6 +100,16 @@ def first_sentence_start(text: str, lo: int, hi: int) -> int:
         if before.end() >= lo:
             return before.end() if before.end() < hi else -1
     return -1
+
+
+def sentence_spans(text: str, fewest: int = 1) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence; one of less than ``fewest`` characters is joined to the next."""
+    start = 0
+    while start < len(text):
+        end = first_sentence_start(text, start + fewest, len(text))
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end
 
 
 def first_line_start(text: str, lo: int, hi: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import thread_time
 
+from ragistry.chunking.joined import Lines, lines_of
 from ragistry.chunking.places import place_at
 from ragistry.chunking.table_headers import LIMIT, row_header
 from ragistry.tools.cursor import mark_of, read_cursor, write_cursor
@@ -15,7 +16,6 @@ from ragistry.tools.line_patterns import LINE_CHARACTERS, LinePattern
 from ragistry.tools.reach import Reach
 from ragistry.tools.read import SourceLine, numbered_lines
 from ragistry.tools.result_text import QUOTED
-from ragistry.tools.source_lines import Lines, lines_of
 from ragistry.tools.sources import sources_in, stored_condition
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.tool import COLLECTION, CURSOR, TOKENS, Tool

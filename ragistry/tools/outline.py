@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragistry.chunking.joined import lines_of
 from ragistry.readers.markdown import outline as outline_of
 from ragistry.tools.reach import Reach
-from ragistry.tools.source_lines import lines_of
 from ragistry.tools.sources import find_source
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.tool import COLLECTION, SOURCE, TOKENS, Tool

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragistry.chunking.joined import chunk_before, lines_of
 from ragistry.presentation.hits import place_text
 from ragistry.tools.failures import CallError
 from ragistry.tools.line_patterns import LINE_CHARACTERS
 from ragistry.tools.reach import Reach
 from ragistry.tools.result_text import QUOTED
-from ragistry.tools.source_lines import chunk_before, lines_of
 from ragistry.tools.sources import find_source
 from ragistry.tools.tokens import cut_to_tokens, estimated_tokens
 from ragistry.tools.tool import COLLECTION, SOURCE, TOKENS, Tool

@@ -13,9 +13,9 @@ from time import monotonic
 
 from nicegui import ui
 
+from ragistry.answers.answer import HEADS, Answer, Answerer
+from ragistry.answers.citations import CitedSentence, cited_sentences, with_plain_citations, without_begun_citation
 from ragistry.errors import RagistryError
-from ragistry.pipelines.answer import HEADS, Answer, Answerer
-from ragistry.pipelines.citations import CitedSentence, cited_sentences, with_plain_citations, without_begun_citation
 from ragistry.presentation.answering import place_of
 from ragistry.presentation.blocks import BULLET
 from ragistry.presentation.hits import collection_of, grouped, source_of, spot_of, title_of

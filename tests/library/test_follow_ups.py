@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ragistry import RemoteWorkspace, Workspace
+from ragistry.answers.answer import Answerer
 from ragistry.errors import QueryError
 from ragistry.library.why import explain
-from ragistry.pipelines.answer import Answerer
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.text.phrases import parse_query, with_previous
 from ragistry.types import Document, SearchRequest

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ragistry.answers.answer import Answerer, Sentence
 from ragistry.pipelines import END, PipelineBuilder
-from ragistry.pipelines.answer import Answerer, AnswerNode, Sentence
+from ragistry.pipelines.answer import AnswerNode
 from ragistry.types import Document
 from tests.messages import check_message
 from tests.techniques.doubles import MINILM, Ready, Says

@@ -214,7 +214,7 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
     reach = Reach(library)
     whole = all_lines(reach, GrepRequest("boat 1", max_tokens=50_000))
     monkeypatch.setattr("ragistry.tools.grep.SECONDS", -1.0)
-    monkeypatch.setattr("ragistry.tools.source_lines.AT_ONCE", 5)
+    monkeypatch.setattr("ragistry.chunking.joined.AT_ONCE", 5)
     request = GrepRequest("boat 1", max_tokens=50_000)
     assert all_lines(reach, request) == whole
     first = grep(reach, request)

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple
 
-from ragistry.pipelines.citations import cited_numbers, find_citations, without_code
+from ragistry.answers.citations import cited_numbers, find_citations, without_code
 from ragistry.readers.formats import MARKDOWN_EXTS, OFFICE_EXTS, UNREAD_FORMATS
 from ragistry.text.analysis import LETTER
 from ragistry.types import SourceInfo

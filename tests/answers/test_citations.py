@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ragistry.pipelines.citations import (
+from ragistry.answers.citations import (
     cited_numbers,
     cited_sentences,
     with_plain_citations,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from ragistry.text.boundaries import first_sentence_start, next_word
+from ragistry.text.boundaries import next_word, sentence_spans
 
 Kind = Literal["paragraph", "item", "heading", "quote", "row", "code"]
 
@@ -193,18 +193,12 @@ def _starts(text: str, marks: Sequence[tuple[int, int, list[int]]], fences: Sequ
         after = _AFTER.match(text, end)
         if after and not leads and after.end() < len(text) and not text[after.end()].islower():
             starts.add(after.end())
-    starts |= set(_sentence_starts(plain))
+    starts |= {end for _, end in sentence_spans(plain)}
     starts |= {found.end() for found in _LEAD_IN_LINE.finditer(plain)}
     for fence in fences:
         starts = {start for start in starts if not fence.start() <= start < fence.end()}
         starts |= {fence.start(), next_word(text, fence.end())}
     return sorted(start for start in starts if start < len(text))
-
-
-def _sentence_starts(text: str) -> Iterator[int]:
-    start = next_word(text, 0)
-    while (start := first_sentence_start(text, start + 1, len(text))) >= 0:
-        yield start
 
 
 def _shared(text: str, sentences: Sequence[CitedSentence]) -> list[CitedSentence]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ragistry.answers.answer import Answerer
 from ragistry.errors import IncompleteAnswerError, ModelError
 from ragistry.models.openai import OpenAIGenerator
 from ragistry.ollama.generator import OllamaGenerator
-from ragistry.pipelines.answer import Answerer
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.trace import collect, stage

@@ -1,0 +1,1 @@
+"""Answers with citations, and quotations that are checked."""
