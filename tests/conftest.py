@@ -67,11 +67,15 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _model() -> Iterator[None]:
-    """Keep the embedding model, its tokenizer and the planes of sketches, which each workspace would make again."""
-    from ragistry.models import minilm
+    """Keep the embedding model, its tokenizer and the planes of sketches, which each workspace would make again.
+
+    Clients of model servers wait next to nothing between their attempts.
+    """
+    from ragistry.models import http, minilm
     from ragistry.stores.local import vectors
 
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(http, "BACKOFF", 0.001)
         for module, name in ((minilm, "load_tokenizer"), (vectors, "planes_of")):
             patched.setattr(module, name, cache(getattr(module, name)))
         kept = minilm.shared_session()

@@ -100,7 +100,7 @@ def test_redirects_share_one_deadline() -> None:
 def test_all_attempts_share_a_second_deadline() -> None:
     with (
         sending(trickled(b""), 0.02) as url,
-        closing(JsonClient(url, Patience(SECONDS, attempts=100, backoff=0.001))) as client,
+        closing(JsonClient(url, Patience(SECONDS, attempts=100))) as client,
         refused(ModelConnectionError),
     ):
         client.get("/", dict)

@@ -206,7 +206,6 @@ def _sources(folder: Path | None, collection: str | None, workspace: Path) -> li
 
 def _generator(model: str, workspace: Path) -> OllamaGenerator:
     from ragistry.config.resolve import resolve
-    from ragistry.ollama.client import OllamaClient
     from ragistry.ollama.generator import OllamaGenerator
 
-    return OllamaGenerator(model, OllamaClient(resolve(workspace, {}).settings.ollama_host))
+    return OllamaGenerator(model, ollama_host=resolve(workspace, {}).settings.ollama_host)

@@ -44,6 +44,8 @@ LOAD_SECONDS = 300.0
 """Maximum seconds for the first request of a model, which may have to be loaded."""
 QUERY_SECONDS, ANSWER_SECONDS, RERANK_SECONDS = 20.0, 120.0, 30.0
 """Maximum seconds for a later request while a person waits: of up to 8 texts, of an answer, of a reranking."""
+BACKOFF = 0.5
+"""Seconds before the second attempt; waits double and have as much jitter."""
 LONGEST_WAIT = 30.0
 """Maximum seconds between two attempts, even if Retry-After is longer."""
 LOADING_PAUSE = 1.0
@@ -122,14 +124,12 @@ class Patience:
         load_timeout: Seconds for the first request of each model, which is not sent again after a time-out, because a
             server may begin to load the model again; None: as for any other.
         attempts: Maximum number of requests, including the first.
-        backoff: Seconds before the second attempt. Waits double and have up to ``backoff`` of jitter.
         retry_timeouts: Whether to retry after a time-out.
     """
 
     timeout: float = 60.0
     load_timeout: float | None = None
     attempts: int = 4
-    backoff: float = 0.5
     retry_timeouts: bool = True
 
 
@@ -372,8 +372,8 @@ class JsonClient:
         retry = stamina.RetryingCaller(
             attempts=None,
             timeout=max(0.0, ends - monotonic()),
-            wait_initial=patience.backoff,
-            wait_jitter=patience.backoff,
+            wait_initial=BACKOFF,
+            wait_jitter=BACKOFF,
             wait_max=LONGEST_WAIT,
         ).on(again)
         answer: bytes = retry(self._send, method, path, body, limit, timeout, ends)

@@ -98,10 +98,7 @@ def is_english(name: str) -> bool:
     return known is not None and known.languages == "en"
 
 
-def prefixes_of(model: str, query_prefix: str | None, document_prefix: str | None) -> dict[Role, str]:
-    """Return the prefix of each role: the argument, else the one the model was trained with, else none."""
+def prefixes_of(model: str) -> dict[Role, str]:
+    """Return the prefix of each role that the model was trained with."""
     known = known_model(model) or KnownModel()
-    return {
-        "query": known.query_prefix if query_prefix is None else query_prefix,
-        "document": known.document_prefix if document_prefix is None else document_prefix,
-    }
+    return {"query": known.query_prefix, "document": known.document_prefix}

@@ -46,7 +46,6 @@ from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import OpenAIAPI, events
 from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
 from ragistry.models.texts import (
-    OnLong,
     TooLongError,
     check_texts,
     embed_texts,
@@ -77,14 +76,13 @@ class OpenAICompatibleEmbedder:
         url: See `OpenAIAPI`.
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request.
-        query_prefix: Prefix of queries; None for the one the model was trained with (`KNOWN_MODELS`).
-        document_prefix: Prefix of documents; None as above.
-        on_long: Refuse a text longer than the model's limit, or embed its beginning, which is logged and traced.
+        prefixes: Prefix of each role; None for those the model was trained with (`KNOWN_MODELS`).
         probe: Add the vector of a fixed text to the fingerprint, which takes a request.
-        timeout: Seconds for a request of up to 8 texts, such as a query, 20 by default; proportionally longer for more.
-        load_timeout: Seconds for the first request, which may load the model; None for ``timeout``, or 300 without it.
-        attempts: See `Patience`.
-        backoff: See `Patience`.
+        load_timeout: Seconds for the first request, which may load the model.
+        patience: How long and how often to ask, in place of ``load_timeout``. The time is for a request of up to 8
+            texts, such as a query; proportionally longer for more.
+
+    Of a text longer than the model's limit, the beginning is embedded, which is logged and traced.
     """
 
     def __init__(
@@ -94,22 +92,16 @@ class OpenAICompatibleEmbedder:
         url: str,
         api_key: str | None = None,
         batch_size: int = 32,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        on_long: OnLong = "truncate",
+        prefixes: Mapping[Role, str] | None = None,
         probe: bool = True,
-        timeout: float | None = None,
-        load_timeout: float | None = None,
-        attempts: int = 4,
-        backoff: float = 0.5,
+        load_timeout: float = LOAD_SECONDS,
+        patience: Patience | None = None,
     ) -> None:
         self._model = model
         self._probes = probe
-        first = load_timeout or timeout or LOAD_SECONDS
-        self._api = OpenAIAPI(url, Patience(timeout or QUERY_SECONDS, first, attempts, backoff), api_key)
+        self._api = OpenAIAPI(url, patience or Patience(QUERY_SECONDS, load_timeout), api_key)
         self._batch_size = batch_size
-        self._own_prefixes = (query_prefix, document_prefix)
-        self._on_long = on_long
+        self._own_prefixes = prefixes
         # Not `cached_property`: in Python 3.11 it has one lock for all objects of the class, so a server that hangs
         # would block the others.
         self._known_served: Served | None = None
@@ -165,8 +157,8 @@ class OpenAICompatibleEmbedder:
         return self._known_served
 
     @property
-    def _prefixes(self) -> dict[Role, str]:
-        return prefixes_of(self._served.model, *self._own_prefixes)
+    def _prefixes(self) -> Mapping[Role, str]:
+        return prefixes_of(self._served.model) if self._own_prefixes is None else self._own_prefixes
 
     @property
     def _request_size(self) -> int:
@@ -180,7 +172,7 @@ class OpenAICompatibleEmbedder:
             model=served.model,
             window=lambda: served.max_tokens,
             batch_size=self._request_size,
-            on_long=self._on_long,
+            on_long="truncate",
         )
 
     def _send(self, texts: Sequence[str]) -> list[Any]:
@@ -213,8 +205,6 @@ class OpenAIGenerator:
         max_tokens: Maximum length of an answer.
         timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: More fields of the request, passed on unchanged.
-        attempts: See `Patience`.
-        backoff: See `Patience`.
     """
 
     def __init__(
@@ -228,14 +218,12 @@ class OpenAIGenerator:
         max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
         timeout: Seconds | None = None,
         options: dict[str, Any] | None = None,
-        attempts: Annotated[Whole, Field(ge=1)] = 4,
-        backoff: float = 0.5,
     ) -> None:
         self.model = model
         self._system = system
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._options = {name: value for name, value in settings.items() if value is not None} | dict(options or {})
-        patience = Patience(timeout or ANSWER_SECONDS, timeout or LOAD_SECONDS, attempts, backoff, retry_timeouts=False)
+        patience = Patience(timeout or ANSWER_SECONDS, timeout or LOAD_SECONDS, retry_timeouts=False)
         self._api = OpenAIAPI(url, patience, api_key)
         self._takes_schemas = True
 
@@ -304,8 +292,6 @@ class OpenAIReranker:
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
         timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
-        attempts: See `Patience`.
-        backoff: See `Patience`.
     """
 
     def __init__(
@@ -316,11 +302,9 @@ class OpenAIReranker:
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
         timeout: Seconds | None = None,
-        attempts: Annotated[Whole, Field(ge=1)] = 4,
-        backoff: float = 0.5,
     ) -> None:
         self.model = model
-        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS, attempts, backoff)
+        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS)
         self._api = OpenAIAPI(url, patience, api_key)
         self._batch_size = batch_size
 

@@ -71,8 +71,6 @@ class TEIReranker:
         api_key: See `JsonClient`.
         batch_size: Maximum number of texts per request; halved if the server refuses it.
         timeout: Seconds for one request; None for 300 for the first, which may load the model, and then 30.
-        attempts: See `Patience`.
-        backoff: See `Patience`.
     """
 
     def __init__(
@@ -82,10 +80,8 @@ class TEIReranker:
         api_key: ApiKey = None,
         batch_size: Annotated[Whole, Field(ge=1)] = 32,
         timeout: Seconds | None = None,
-        attempts: Annotated[Whole, Field(ge=1)] = 4,
-        backoff: float = 0.5,
     ) -> None:
-        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS, attempts, backoff)
+        patience = Patience(timeout or RERANK_SECONDS, timeout or LOAD_SECONDS)
         self._server = JsonClient(url.rstrip("/"), patience, api_key=api_key)
         self._batch_size = batch_size
 

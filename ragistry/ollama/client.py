@@ -65,7 +65,6 @@ class OllamaClient:
         host: Address; None for ``OLLAMA_HOST`` or this machine.
         timeout: Seconds for one complete answer, or for the embeddings of up to 8 texts.
         attempts: See `Patience`.
-        backoff: See `Patience`.
         retry_timeouts: See `Patience`.
         load_timeout: See `Patience`.
         keep_alive: How long a model stays in memory after a call: ``"10m"``, seconds, or -1 for ever.
@@ -81,7 +80,6 @@ class OllamaClient:
         *,
         timeout: float = 60.0,
         attempts: int = 4,
-        backoff: float = 0.5,
         retry_timeouts: bool = True,
         load_timeout: float | None = None,
         keep_alive: str | float | None = None,
@@ -89,7 +87,7 @@ class OllamaClient:
     ) -> None:
         self._server = JsonClient(
             resolve_host(host),
-            Patience(timeout, load_timeout, attempts, backoff, retry_timeouts),
+            Patience(timeout, load_timeout, attempts, retry_timeouts),
             server="Ollama",
             remedy="start it with `ollama serve`, or set OLLAMA_HOST to where it runs",
             api_key=api_key or os.environ.get("OLLAMA_API_KEY"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragistry.models.http import LOAD_SECONDS, QUERY_SECONDS
 from ragistry.models.known import known_model, prefixes_of
-from ragistry.models.texts import OnLong, check_texts, estimate_tokens, unit_rows
+from ragistry.models.texts import check_texts, estimate_tokens, unit_rows
 from ragistry.ollama.client import OllamaClient, full_name
 from ragistry.types import EmbedderFingerprint, Role
 
@@ -23,11 +23,11 @@ class OllamaEmbedder:
         client: A shared client; None to create one for ``host``.
         host: See `OllamaClient`.
         batch_size: Maximum number of texts per request.
-        query_prefix: Prefix of queries; None for the one the model was trained with (`KNOWN_MODELS`).
-        document_prefix: Prefix of documents; None as above.
-        on_long: See `OllamaClient.embed_batch`.
+        prefixes: Prefix of each role; None for those the model was trained with (`KNOWN_MODELS`).
         options: See `OllamaClient.embed_batch`.
         load_timeout: Seconds for the first request, which may load the model, unless there is a ``client``.
+
+    Of a text longer than the model's limit, the beginning is embedded, which is logged and traced.
     """
 
     def __init__(
@@ -37,17 +37,14 @@ class OllamaEmbedder:
         client: OllamaClient | None = None,
         host: str | None = None,
         batch_size: int = 32,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        on_long: OnLong = "truncate",
+        prefixes: Mapping[Role, str] | None = None,
         options: Mapping[str, Any] | None = None,
         load_timeout: float = LOAD_SECONDS,
     ) -> None:
         self.model = model
         self._client = client or OllamaClient(host, timeout=QUERY_SECONDS, load_timeout=load_timeout)
         self._batch_size = batch_size
-        self._prefixes = prefixes_of(model, query_prefix, document_prefix)
-        self._on_long = on_long
+        self._prefixes = prefixes_of(model) if prefixes is None else prefixes
         self._options = options
         self._fingerprint: EmbedderFingerprint | None = None
 
@@ -75,7 +72,7 @@ class OllamaEmbedder:
             [self._prefixes[role] + text for text in check_texts(texts)],
             self.model,
             batch_size=self._batch_size,
-            on_long=self._on_long,
+            on_long="truncate",
             options=self._options,
         )
         return unit_rows(vectors, self.fingerprint.dimension)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from ragistry.config.archives import Seconds
 from ragistry.config.models import ApiKey
-from ragistry.config.numbers import NumberOrNone, Whole, WholeOrNone
+from ragistry.config.numbers import NumberOrNone, WholeOrNone
 from ragistry.models.answers import messages_of
 from ragistry.models.http import ANSWER_SECONDS, LOAD_SECONDS
 from ragistry.ollama.client import OllamaClient
@@ -22,7 +22,6 @@ class OllamaGenerator:
 
     Args:
         model: Name of the model.
-        client: A shared client; None to create one.
         url: Address of the server; None for ``ollama_host``, ``OLLAMA_HOST``, or this machine.
         ollama_host: Address from the settings of the workspace.
         api_key: See `OllamaClient`.
@@ -31,14 +30,11 @@ class OllamaGenerator:
         max_tokens: Maximum length of an answer.
         timeout: Seconds for one complete answer; None for 300 for the first, which may load the model, and then 120.
         options: Ollama's options, passed on unchanged.
-        attempts: See `Patience`.
-        backoff: See `Patience`.
     """
 
     def __init__(
         self,
         model: str,
-        client: OllamaClient | None = None,
         *,
         url: str | None = None,
         ollama_host: str | None = None,
@@ -48,16 +44,12 @@ class OllamaGenerator:
         max_tokens: Annotated[WholeOrNone, Field(ge=1)] = None,
         timeout: Seconds | None = None,
         options: dict[str, Any] | None = None,
-        attempts: Annotated[Whole, Field(ge=1)] = 4,
-        backoff: float = 0.5,
     ) -> None:
         self.model = model
-        self._client = client or OllamaClient(
+        self._client = OllamaClient(
             url or ollama_host,
             timeout=timeout or ANSWER_SECONDS,
             load_timeout=timeout or LOAD_SECONDS,
-            attempts=attempts,
-            backoff=backoff,
             retry_timeouts=False,
             api_key=api_key,
         )

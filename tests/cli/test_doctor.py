@@ -94,8 +94,8 @@ def test_doctor_names_versions_of_one_text(ragistry: Run, corpus: Corpus, tmp_pa
 def servers(corpus: Corpus) -> Iterator[tuple[OllamaServer, OpenAIServer]]:
     with OllamaServer() as ollama, OpenAIServer() as tei:
         models = (
-            f"generators:\n  writer: {{use: ollama, model: llama3.2, url: '{ollama.url}', backoff: 0.001}}\n"
-            f"rerankers:\n  judge: {{use: tei, url: '{tei.url}', backoff: 0.001}}\n"
+            f"generators:\n  writer: {{use: ollama, model: llama3.2, url: '{ollama.url}'}}\n"
+            f"rerankers:\n  judge: {{use: tei, url: '{tei.url}'}}\n"
         )
         corpus({"models.yaml": models}, folder="config")
         yield ollama, tei

@@ -35,8 +35,8 @@ techniques:
   llm: {use: collection_routed, base: bm25, router: llm, on_error: all}
 """
 MODELS = f"""
-generators: {{writer: {{use: ollama, model: llama3.2, url: "{DOWN}", backoff: 0.001}}}}
-rerankers: {{tei: {{use: tei, url: "{DOWN}", api_key: "${{RANK_KEY}}", backoff: 0.001}}}}
+generators: {{writer: {{use: ollama, model: llama3.2, url: "{DOWN}"}}}}
+rerankers: {{tei: {{use: tei, url: "{DOWN}", api_key: "${{RANK_KEY}}"}}}}
 """
 REMOTE_MODELS = {"embed_model": "tei", "embed_url": DOWN}
 REMOTE_ARCHIVE = {"archives": [{**ARCHIVE, "chromadb_url": DOWN, "tei_url": DOWN}]}
@@ -95,8 +95,8 @@ def test_no_model_gets_a_password(configure: Configure, tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: OpenAICompatibleEmbedder("m", url=DOWN, attempts=1).embed(["tea"]),
-        lambda: TEIReranker(url=DOWN, attempts=1).rerank("tea", ["tea"]),
+        lambda: OpenAICompatibleEmbedder("m", url=DOWN).embed(["tea"]),
+        lambda: TEIReranker(url=DOWN).rerank("tea", ["tea"]),
         lambda: OllamaClient(DOWN, attempts=1).list_models(),
         lambda: OllamaClient(f"bob:{SECRET}@127.0.0.1:9", attempts=1).list_models(),
     ],

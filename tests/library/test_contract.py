@@ -46,6 +46,7 @@ from ragistry.library.contract import (
 )
 from ragistry.library.contract.embedding import AT_ONCE
 from ragistry.library.repositories.repository import RepositoryTechnique
+from ragistry.models.http import Patience
 from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.testing.hashed import HashingEmbedder
@@ -524,7 +525,7 @@ def connected(server: OddServer) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def make(model: str = "m", url: str = server.url, attempts: int = 1) -> Collection:
-            embedder = OpenAICompatibleEmbedder(model, url=url, timeout=0.4, attempts=attempts, backoff=0.01)
+            embedder = OpenAICompatibleEmbedder(model, url=url, patience=Patience(0.4, attempts=attempts))
             return create(embedder=stack.enter_context(closing(embedder)))
 
         yield make

@@ -39,7 +39,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Made]]:
             ollama = request.param == "ollama"
             server = stack.enter_context(OllamaServer([MODEL]) if ollama else OpenAIServer(MODEL, accent="vllm"))
             kind = OllamaGenerator if ollama else OpenAIGenerator
-            generator = kind(**{"model": MODEL, "url": server.url, "backoff": 0.001} | settings)
+            generator = kind(**{"model": MODEL, "url": server.url} | settings)
             stack.callback(generator.close)
             return server, generator
 

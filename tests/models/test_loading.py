@@ -171,7 +171,7 @@ def test_a_server_that_refuses_while_it_loads_is_asked_until_it_has(
     with OpenAIServer(MODEL, accent="llama.cpp") as server:
         monkeypatch.setattr(server, "refusal", lambda *_: {"error": {"code": 503, "message": "Loading model"}})
         server.fail_next(503, times=12, path="/v1/embeddings")
-        model = model_class(MODEL, url=server.url, attempts=2, backoff=0.001)
+        model = model_class(MODEL, url=server.url)
         assert model.embed(["text"]).shape == (1, 64)
         model.close()
 

@@ -50,7 +50,7 @@ def server() -> Iterator[OpenAIServer]:
 
 
 def stream(server: LoopbackServer) -> str:
-    with closing(OpenAIGenerator(MODEL, url=server.url, attempts=1)) as generator:
+    with closing(OpenAIGenerator(MODEL, url=server.url)) as generator:
         return "".join(generator.stream("What is rain?"))
 
 

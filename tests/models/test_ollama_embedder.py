@@ -11,6 +11,7 @@ from ragistry.ollama.client import OllamaClient
 from ragistry.ollama.embedder import OllamaEmbedder
 from ragistry.testing.embedders import EmbedderConformance
 from ragistry.testing.ollama_server import OllamaServer
+from ragistry.trace import collect, stage
 from tests.messages import refused
 
 
@@ -22,7 +23,7 @@ def server() -> Iterator[OllamaServer]:
 
 @pytest.fixture(scope="module")
 def client(server: OllamaServer) -> Iterator[OllamaClient]:
-    with OllamaClient(server.url, backoff=0.001) as made:
+    with OllamaClient(server.url) as made:
         yield made
 
 
@@ -70,7 +71,9 @@ def test_queries_and_documents_get_their_prefixes(server: OllamaServer, client: 
 def test_prefixes_can_be_set(
     server: OllamaServer, client: OllamaClient, model: str, given: str | None, text: str
 ) -> None:
-    embedder = OllamaEmbedder(model, client=client, query_prefix=given)
+    embedder = OllamaEmbedder(
+        model, client=client, prefixes=None if given is None else {"query": given, "document": ""}
+    )
     assert embedder.fingerprint.query_prefix == text.removesuffix("sky")
     server.requests.clear()
     embedder.embed(["sky"], role="query")
@@ -78,10 +81,11 @@ def test_prefixes_can_be_set(
 
 
 def test_a_smaller_window_is_part_of_the_fingerprint(client: OllamaClient) -> None:
-    embedder = OllamaEmbedder(client=client, options={"num_ctx": 16}, on_long="raise")
+    embedder = OllamaEmbedder(client=client, options={"num_ctx": 16})
     assert embedder.fingerprint.max_tokens == 16
-    with refused(EmbeddingGenerationError):
+    with collect() as trace, stage("dense"):
         embedder.embed(["word " * 20])
+    assert "only their beginnings" in trace.stages()[0].degraded
 
 
 def test_a_missing_model_is_reported_when_it_is_needed(client: OllamaClient) -> None:

@@ -27,7 +27,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[OpenAIServer]:
 @pytest.fixture
 def reranker(server: OpenAIServer) -> Iterator[Reranker]:
     kind = TEIReranker if server.accent == "tei" else OpenAIReranker
-    made = kind(url=server.url, batch_size=4, backoff=0.001)
+    made = kind(url=server.url, batch_size=4)
     yield made
     made.close()
 
@@ -58,7 +58,7 @@ def test_many_texts_are_sent_a_batch_at_a_time(server: OpenAIServer, reranker: R
 
 def test_a_batch_that_is_refused_is_halved() -> None:
     with OpenAIServer(MODEL, max_batch=4) as server:
-        reranker = TEIReranker(url=server.url, backoff=0.001)
+        reranker = TEIReranker(url=server.url)
         texts = [f"{text} {number}" for number in range(7) for text in TEXTS]
         assert reranker.rerank("capital", texts) == [reranker.rerank("capital", [text])[0] for text in texts]
         reranker.close()

@@ -21,5 +21,5 @@ def server() -> Iterator[OllamaServer]:
 
 @pytest.fixture
 def client(server: OllamaServer) -> Iterator[OllamaClient]:
-    with OllamaClient(server.url, timeout=10, backoff=0.001) as made:
+    with OllamaClient(server.url, timeout=10) as made:
         yield made

@@ -94,7 +94,7 @@ def test_other_failures_are_final_and_shown(server: OllamaServer, client: Ollama
 def test_a_server_that_hangs_or_drips_is_given_up_after_all_attempts(server: OllamaServer, failure: str) -> None:
     server.fail_next(failure, times=10)
     with (
-        OllamaClient(server.url, timeout=0.1, attempts=2, backoff=0.001) as client,
+        OllamaClient(server.url, timeout=0.1, attempts=2) as client,
         refused(ModelConnectionError),
     ):
         client.embed("text", EMBEDDER)
@@ -120,7 +120,7 @@ def test_every_call_knows_a_missing_model(client: OllamaClient, call: str) -> No
 
 
 def test_an_unknown_path_is_no_missing_model(server: OllamaServer) -> None:
-    with OllamaClient(f"{server.url}/proxied", backoff=0.001) as client, refused(RefusedError):
+    with OllamaClient(f"{server.url}/proxied") as client, refused(RefusedError):
         client.embed("text", EMBEDDER)
 
 

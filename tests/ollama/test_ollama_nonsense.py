@@ -49,7 +49,7 @@ def server() -> Iterator[Nonsense]:
 
 @pytest.fixture(scope="module")
 def client(server: Nonsense) -> Iterator[OllamaClient]:
-    with OllamaClient(server.url, backoff=0) as made:
+    with OllamaClient(server.url) as made:
         yield made
 
 
@@ -87,7 +87,7 @@ def test_ollama_may_answer_anything(server: Nonsense, client: OllamaClient, call
 @given(body=JSON)
 def test_an_openai_server_may_answer_anything(server: Nonsense, body: Any) -> None:
     server.body = body
-    embedder = OpenAICompatibleEmbedder("m", url=server.url, backoff=0)
+    embedder = OpenAICompatibleEmbedder("m", url=server.url)
     try:
         rows = embedder.embed(["text"])
     except RagistryError:
@@ -102,7 +102,7 @@ def test_an_openai_server_may_answer_anything(server: Nonsense, body: Any) -> No
 @given(body=JSON)
 def test_a_reranker_may_answer_anything(server: Nonsense, kind: type, body: Any) -> None:
     server.body = body
-    reranker = kind(url=server.url, backoff=0)
+    reranker = kind(url=server.url)
     try:
         scores = reranker.rerank("query", ["text"])
     except RagistryError:
@@ -116,7 +116,7 @@ def test_a_reranker_may_answer_anything(server: Nonsense, kind: type, body: Any)
 @given(body=JSON)
 def test_an_openai_generator_may_answer_anything(server: Nonsense, body: Any) -> None:
     server.body = body
-    generator = OpenAIGenerator("m", url=server.url, backoff=0)
+    generator = OpenAIGenerator("m", url=server.url)
     try:
         assert isinstance(generator.generate("prompt"), str)
     except RagistryError:

@@ -103,7 +103,7 @@ def test_failing_reranker_leaves_the_order_of_the_base(answer, caplog):
 
 def test_entry_chooses_its_reranker_by_name(tmp_path, corpus):
     with OpenAIServer("BAAI/bge-reranker-base") as server:
-        models = f"rerankers: {{maxsim: {{use: maxsim}}, judge: {{use: tei, url: '{server.url}', backoff: 0.001}}}}"
+        models = f"rerankers: {{maxsim: {{use: maxsim}}, judge: {{use: tei, url: '{server.url}'}}}}"
         techniques = """techniques:
   naive: {use: naive}
   best: {use: rerank, base: naive, reranker: judge, weight: 1}

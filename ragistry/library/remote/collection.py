@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ragistry.config.archives import EVERY_LAYER, ArchiveSettings, RagArchiveConfig, archive_settings
 from ragistry.errors import CollectionNotFoundError, EmbeddingMismatchError
 from ragistry.library.remote.clients import Clients, place_of
+from ragistry.models.http import Patience
 from ragistry.models.openai import OpenAICompatibleEmbedder
 from ragistry.stores.chroma.client import space_of
 from ragistry.stores.chroma.errors import translated
 from ragistry.stores.chroma.rows import ChromaHit, nearest, query
 from ragistry.stores.chroma.where import native
-from ragistry.types import Document, ScoreKind, StageScore, Where
+from ragistry.types import Document, Role, ScoreKind, StageScore, Where
 from ragistry.utils.where import normalise
 
 if TYPE_CHECKING:
@@ -221,6 +222,6 @@ def query_embedder(embedding_model: str, tei_url: str, timeout: float) -> OpenAI
     It does not retry, so that callers wait for ``timeout`` only once. It adds no prefix, because it is unknown whether
     the documents of an archive have one. It sends no probe, because archives record no fingerprint.
     """
-    return OpenAICompatibleEmbedder(
-        embedding_model, url=tei_url, query_prefix="", document_prefix="", probe=False, timeout=timeout, attempts=1
-    )
+    prefixes: dict[Role, str] = {"query": "", "document": ""}
+    patience = Patience(timeout, timeout, attempts=1)
+    return OpenAICompatibleEmbedder(embedding_model, url=tei_url, prefixes=prefixes, probe=False, patience=patience)
