@@ -1,7 +1,7 @@
 """``ragistry serve``: serve the library over HTTP; ``ragistry serve token``: create tokens for other machines.
 
     ragistry serve [--host 127.0.0.1] [--port 8000] [--ui] [--mcp] [--concurrency 16] [--queue 64] [--timeout 30]
-                   [--upload-megabytes 500]
+                   [--upload-megabytes 2000]
     ragistry serve token NAME [--rights read,write,admin] [--collections a,b] [--expires 2027-01-31]
 
 The API is below ``/v1`` and described at ``/openapi.json``. ``/healthz`` and ``/readyz`` are at the root.
@@ -50,7 +50,7 @@ def serve(
     upload_megabytes: Annotated[
         int,
         typer.Option("--upload-megabytes", min=1, max=100_000, help="Maximum size of one upload, all files together."),
-    ] = 500,
+    ] = 2_000,
     workspace: WorkspaceOption = Path(),
     debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:

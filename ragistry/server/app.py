@@ -29,10 +29,10 @@ from ragistry.server import routes_jobs, routes_library, routes_search, routes_t
 from ragistry.server.access import Tokens
 from ragistry.server.gate import Gate, ServerLimits
 from ragistry.server.guard import CallerGuard
-from ragistry.server.jobs import Kind, SavedJob, SavedJobs, Task
+from ragistry.server.jobs import Kind, SavedJobs, Task
 from ragistry.server.joining import SearchJoiner
 from ragistry.server.route import ServerContext
-from ragistry.server.uploads import Uploads
+from ragistry.server.uploads import UPLOAD_MEGABYTES, Uploads
 from ragistry.utils.wording import numbered
 from ragistry.workspace import Workspace
 
@@ -90,7 +90,7 @@ def create_app(
     limits = limits or ServerLimits()
     tokens = Tokens(workspace.root)
     workspace.library.collections.entries()
-    jobs = saved_jobs(workspace)
+    jobs = saved_jobs(workspace, limits.upload_megabytes)
     page_app = None if page is None else page(jobs)
     served = ServerContext(
         workspace, jobs, Gate(limits), SearchJoiner(partial(embedded_together, workspace.library.embedder))
@@ -127,19 +127,15 @@ def create_app(
     return app
 
 
-def saved_jobs(workspace: Workspace) -> SavedJobs:
+def saved_jobs(workspace: Workspace, upload_megabytes: int = UPLOAD_MEGABYTES) -> SavedJobs:
     """Return the jobs of a workspace, which run on its library. Raises `StoreLockedError`; see `SavedJobs`."""
     data = workspace.path_of(workspace.settings.data_dir)
-
-    def forget_uploads(job: SavedJob) -> None:
-        paths = [*job.request.get("unneeded", ()), *job.request.get("paths", ())]
-        Uploads(data / UPLOADS).forget_unneeded(workspace, paths)
-
+    uploads = Uploads(data / UPLOADS, lambda: workspace.library.store.sources(), upload_megabytes)
     work: dict[Kind, Task] = {
         "ingest": partial(tasks.ingest, workspace),
         "comparison": partial(tasks.compare, workspace),
     }
-    return SavedJobs(data / JOBS, work, forget_uploads)
+    return SavedJobs(data / JOBS, uploads, work)
 
 
 def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:

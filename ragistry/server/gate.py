@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ragistry.errors import ServerBusyError
+from ragistry.server.uploads import UPLOAD_MEGABYTES
 
 Result = TypeVar("Result")
 
@@ -27,7 +28,7 @@ class ServerLimits:
     concurrency: int = 16
     queue: int = 64
     timeout: float = 30.0
-    upload_megabytes: int = 500
+    upload_megabytes: int = UPLOAD_MEGABYTES
 
 
 class Gate:

@@ -1,7 +1,8 @@
 """Background jobs, saved to disk before they are acknowledged and resumed after a restart.
 
 They run in threads, one job of each kind at a time, in the order in which they were added. A job is a folder:
-``job.json``, and ``files/`` with the uploaded files until the job ends.
+``job.json``, the reports of a comparison, and ``files/`` until the uploaded files of an ended job are deleted. Earlier
+versions saved uploaded files there; now they are in a folder of the same name below that of `Uploads`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ragistry.config.replacing import replace_text
 from ragistry.errors import JobNotFoundError, RagistryError, ServerBusyError, StoreLockedError
 from ragistry.http.errors import HIDDEN, detail_of, is_hidden
 from ragistry.server.access import Caller
+from ragistry.server.uploads import Uploads, flush
 from ragistry.utils.disk import remedy
 
 _log = logging.getLogger(__name__)
@@ -104,10 +106,14 @@ class SavedJob:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """Arguments of a task: the job, its folder, and ``check``, which raises `StoppedError` when the job must end."""
+    """Arguments of a task: the job, its folder, the folder of its uploaded files, and ``check``.
+
+    ``check`` raises `StoppedError` when the job must end.
+    """
 
     job: SavedJob
     folder: Path
+    files: Path
     check: Callable[[], None]
 
     def progress(self, current: str, done: int, total: int) -> None:
@@ -125,17 +131,16 @@ class SavedJobs:
 
     Args:
         folder: Folder that contains the folders of the jobs.
+        uploads: The uploaded files of the jobs.
         tasks: The task of each kind.
-        forget_uploads: Deletes uploaded files outside the folder that an ended job no longer needs.
 
     Raises:
         StoreLockedError: Another server or page runs the jobs of this folder.
     """
 
-    def __init__(
-        self, folder: Path, tasks: Mapping[Kind, Task], forget_uploads: Callable[[SavedJob], None] = lambda _: None
-    ) -> None:
+    def __init__(self, folder: Path, uploads: Uploads, tasks: Mapping[Kind, Task]) -> None:
         self.folder = folder
+        self.uploads = uploads
         self._jobs: list[SavedJob] = []
         self._lock = Lock()
         self._stopping = Event()
@@ -143,7 +148,6 @@ class SavedJobs:
         self._queues: dict[Kind, SimpleQueue[SavedJob | None]] = {}
         self._threads: list[Thread] = []
         self._tasks = tasks
-        self._forget_uploads = forget_uploads
         self._unsaved: dict[str, SavedJob] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._folder_lock = FileLock(folder / "lock", timeout=0, thread_local=False)
@@ -156,6 +160,8 @@ class SavedJobs:
 
     def start(self) -> None:
         """Load all jobs, and resume those that have not ended."""
+        for place in self.folder.glob("*.new"):  # not acknowledged
+            self._discard(place)
         for job in sorted(_read_all(self.folder), key=lambda job: (job.created, job.id)):
             if job.ended:
                 self._remove_files(job)
@@ -165,22 +171,26 @@ class SavedJobs:
 
     @contextmanager
     def new_folder(self) -> Iterator[Path]:
-        """Create a folder for the files of a new job, to be passed to `add`; remove it if the block raises."""
-        place = self.folder / f"{uuid4().hex}.new"
+        """Create a folder for the uploaded files of a new job. It is removed if the block does not `add` the job."""
+        id = uuid4().hex
+        files, place = self.uploads.folder / id, self.folder / f"{id}.new"
         try:
             (place / FILES).mkdir(parents=True)
-            yield place
-        except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
-            raise
+            files.mkdir(parents=True)
+            yield files
+        finally:
+            if place.exists():
+                self._discard(place)
 
-    def add(
-        self, folder: Path, kind: Kind, caller: Caller, collection: str | None, request: dict[str, Any]
-    ) -> SavedJob:
+    def _discard(self, place: Path) -> None:
+        shutil.rmtree(self.uploads.folder / place.stem, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
+
+    def add(self, files: Path, kind: Kind, caller: Caller, collection: str | None, request: dict[str, Any]) -> SavedJob:
         """Save a job and run it in the background. It survives a crash from then on.
 
         Args:
-            folder: Folder with its files, from `new_folder`.
+            files: Folder with its uploaded files, from `new_folder`.
             kind: Kind of job.
             caller: Caller that starts it.
             collection: Collection that an ingest writes to.
@@ -189,14 +199,14 @@ class SavedJobs:
         Raises:
             ServerBusyError: Too many jobs have not ended.
         """
-        job = SavedJob(folder.stem, kind, caller.name, collection, request, time())
+        job = SavedJob(files.name, kind, caller.name, collection, request, time())
         if len(self.unfinished()) >= MAX_OPEN:
             raise ServerBusyError(f"{MAX_OPEN:,} jobs have not ended; wait until some of them end")
-        for path in (folder / FILES).iterdir():
+        for path in (*files.iterdir(), files, files.parent):
             flush(path)
-        flush(folder / FILES)
-        replace_text(folder / STATE_FILE, job.text())
-        folder.rename(self.folder / job.id)
+        place = self.folder / f"{job.id}.new"
+        replace_text(place / STATE_FILE, job.text())
+        place.rename(self.folder / job.id)
         flush(self.folder)
         self._submit(job)  # if the server is closing, the next one runs it
         return job
@@ -296,7 +306,10 @@ class SavedJobs:
                 return
             job.state = "running"
         try:
-            job.report = dict(self._tasks[job.kind](RunningJob(job, self.folder / job.id, check)))
+            folder = self.folder / job.id
+            has_own = any((folder / FILES).glob("*"))  # a job of an earlier version
+            files = folder / FILES if has_own else self.uploads.folder / job.id
+            job.report = dict(self._tasks[job.kind](RunningJob(job, folder, files, check)))
         except StoppedError:
             if not job.cancelled.is_set():
                 return
@@ -331,7 +344,7 @@ class SavedJobs:
     def _remove_files(self, job: SavedJob) -> None:
         files = self.folder / job.id / FILES
         if files.exists():
-            self._forget_uploads(job)
+            self.uploads.forget_job(job.id, job.request)
             shutil.rmtree(files, ignore_errors=True)
 
     def _is_saved(self, job: SavedJob, state: State) -> bool:
@@ -368,23 +381,12 @@ def _may_see(caller: Caller, job: SavedJob) -> bool:
 def _read_all(folder: Path) -> Iterator[SavedJob]:
     known = {one.name for one in fields(SavedJob)}
     for place in sorted(folder.iterdir()):
-        if place.suffix == ".new":  # not acknowledged
-            shutil.rmtree(place, ignore_errors=True)
-        elif place.is_dir():
+        if place.is_dir():
             try:
                 values = json.loads((place / STATE_FILE).read_text(encoding="utf-8"))
                 yield SavedJob(**{name: value for name, value in values.items() if name in known})
             except (OSError, ValueError, TypeError) as error:
                 _log.error("%s is not readable as a job (%s); it is ignored", place, error)
-
-
-def flush(path: Path) -> None:
-    """Write a file, or the entries of a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def as_mapping(job: SavedJob, caller: Caller) -> dict[str, Any]:

@@ -2,92 +2,49 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import File, Form, UploadFile
+from fastapi import Form
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
-from ragistry.readers.formats import suffix_of
-from ragistry.server.jobs import FILES, as_mapping
+from ragistry.server.jobs import as_mapping
 from ragistry.server.route import caller_of, needs, new_router, served_by
-from ragistry.server.schemas import ComparisonList, ComparisonRequest, JobList, JobModel, TextBatch
-from ragistry.server.tasks import FOLDER_ID, QUERIES, REPORTS
+from ragistry.server.schemas import ComparisonList, ComparisonRequest, FileBatch, JobList, JobModel, TextBatch
+from ragistry.server.tasks import QUERIES, REPORTS
+from ragistry.server.uploads import kept_name, source_name
 from ragistry.utils.metadata import checked_metadata, date_text, parse_json
 
 router = new_router()
-NAME_LENGTH = 1_000
-
-
-def source_name(name: str) -> str:
-    """Check the name of an uploaded file: a relative path in the client's folder.
-
-    It is never used as a path on the server.
-
-    Raises:
-        RequestError: It is not a relative path, or too long.
-    """
-    parts = PurePosixPath(name).parts
-    if not parts or name != "/".join(parts) or ".." in parts or not name.isprintable() or len(name) > NAME_LENGTH:
-        raise RequestError(f"{name[:100]!r} is not a valid source name; send a relative path such as guides/setup.md")
-    return name
-
-
-def _suffix(name: str) -> str:
-    """Return the suffix, which determines the format; empty if it is not valid."""
-    suffix = suffix_of(name)
-    return suffix if re.fullmatch(r"\.[a-z0-9]{1,15}", suffix) else ""
 
 
 @router.post("/ingest/files", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
-def ingest_files(
-    request: Request,
-    collection: Annotated[str, Form(description="Target collection.")],
-    files: Annotated[list[UploadFile], File(description="The files, with their names in the collection.")],
-    names: Annotated[list[str] | None, Form(description="Names of the files; default: their file names.")] = None,
-    replace: Annotated[bool, Form(description="Replace sources that were read from files of the server.")] = False,
-    folder: Annotated[
-        str | None,
-        Form(
-            pattern=FOLDER_ID,
-            description="Id of the client's folder that contains the files, to list its sources later.",
-        ),
-    ] = None,
-    metadata: Annotated[
-        str | None, Form(description="JSON list with the metadata of each file to set, objects; null removes a key.")
-    ] = None,
-    tables: Annotated[
-        str | None, Form(description="JSON list with the metadata of each file from a table next to it, objects.")
-    ] = None,
-    modified: Annotated[
-        list[str] | None, Form(description="Modification times of the files, ISO 8601; empty for unknown.")
-    ] = None,
-) -> Any:
+def ingest_files(request: Request, batch: Annotated[FileBatch, Form(media_type="multipart/form-data")]) -> Any:
     """Ingest files in a background job. The response is sent when the server has saved them."""
     served, caller = served_by(request), caller_of(request)
-    caller.check_collection(served.workspace.library, collection)
-    sent = names or [file.filename or "" for file in files]
-    if len(sent) != len(files):
-        raise RequestError(f"{len(sent):,} names for {len(files):,} files; send one name for each file, or none")
-    named = [source_name(name) for name in sent]
-    given, beside = (_metadata(name, text, len(files)) for name, text in (("metadata", metadata), ("tables", tables)))
-    times = modified or [""] * len(files)
-    if len(times) != len(files) or not all(date_text(time) for time in times if time):
-        raise RequestError(f"modified must be {len(files):,} times in ISO 8601, one for each file")
+    caller.check_collection(served.workspace.library, batch.collection)
+    number = len(batch.files)
+    sent = batch.names or [file.filename or "" for file in batch.files]
+    if len(sent) != number:
+        raise RequestError(f"{len(sent):,} names for {number:,} files; send one name for each file, or none")
+    names = [source_name(name) for name in sent]
+    given, beside = _metadata("metadata", batch.metadata, number), _metadata("tables", batch.tables, number)
+    times = batch.modified or [""] * number
+    if len(times) != number or not all(date_text(time) for time in times if time):
+        raise RequestError(f"modified must be {number:,} times in ISO 8601, one for each file")
     with served.jobs.new_folder() as place:
         sources = []
-        for number, (name, file) in enumerate(zip(named, files, strict=True)):
-            kept = f"{number}{_suffix(name)}"
-            with (place / FILES / kept).open("wb") as stream:
+        for index, (name, file) in enumerate(zip(names, batch.files, strict=True)):
+            kept = kept_name(index, name)
+            with (place / kept).open("wb") as stream:
                 shutil.copyfileobj(file.file, stream)
-            come = {"argument": given[number], "table": beside[number], "modified": date_text(times[number])}
-            sources.append({"name": name, "file": kept, "text": False, "folder": folder or "", "metadata": come})
-        return _added(request, place, collection, sources, replace=replace)
+            come = {"argument": given[index], "table": beside[index], "modified": date_text(times[index])}
+            sources.append({"name": name, "file": kept, "text": False, "folder": batch.folder or "", "metadata": come})
+        return _added(request, place, batch.collection, sources, replace=batch.replace)
 
 
 @router.post("/ingest/texts", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
@@ -98,7 +55,7 @@ def ingest_texts(request: Request, body: TextBatch) -> Any:
     with served.jobs.new_folder() as folder:
         sources = []
         for number, one in enumerate(body.sources):
-            (folder / FILES / str(number)).write_text(one.text, encoding="utf-8", newline="")
+            (folder / str(number)).write_text(one.text, encoding="utf-8", newline="")
             come = {"argument": checked_metadata(one.metadata)}
             sources.append({"name": one.source, "file": str(number), "text": True, "metadata": come})
         return _added(request, folder, body.collection, sources, replace=False)
@@ -133,7 +90,7 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
         served.workspace.library.collections.entry(body.made.collection)
     with served.jobs.new_folder() as folder:
         if body.queries is not None:
-            (folder / FILES / QUERIES).write_text(body.queries, encoding="utf-8")
+            (folder / QUERIES).write_text(body.queries, encoding="utf-8")
         arguments = body.model_dump(exclude={"queries"})
         return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments), caller)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, get_type_hints
 
+from fastapi import UploadFile
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from ragistry.answers.answer import Answer
@@ -13,6 +14,7 @@ from ragistry.http.errors import ErrorDetail
 from ragistry.library.ingest.report import IngestReport
 from ragistry.presentation.plain import TechniqueInfo
 from ragistry.server.jobs import Kind, State
+from ragistry.server.tasks import FOLDER_ID
 from ragistry.techniques.routing.route import Route
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
 from ragistry.utils.limits import QUERIES
@@ -123,6 +125,29 @@ class TextBatch(RequestModel):
 
     collection: str
     sources: list[TextSource] = Field(min_length=1, max_length=1_000)
+
+
+class FileBatch(BaseModel):
+    """Files to ingest."""
+
+    collection: str = Field(description="Target collection.")
+    files: list[UploadFile] = Field(description="The files, with their names in the collection.")
+    names: list[str] | None = Field(default=None, description="Names of the files; default: their file names.")
+    replace: bool = Field(default=False, description="Replace sources that were read from files of the server.")
+    folder: str | None = Field(
+        default=None,
+        pattern=FOLDER_ID,
+        description="Id of the client's folder that contains the files, to list its sources later.",
+    )
+    metadata: str | None = Field(
+        default=None, description="JSON list with the metadata of each file to set, objects; null removes a key."
+    )
+    tables: str | None = Field(
+        default=None, description="JSON list with the metadata of each file from a table next to it, objects."
+    )
+    modified: list[str] | None = Field(
+        default=None, description="Modification times of the files, ISO 8601; empty for unknown."
+    )
 
 
 class MadeQueries(RequestModel):

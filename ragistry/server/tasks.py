@@ -17,7 +17,7 @@ from ragistry.library.ingest.report import IngestReport, report_as_mapping
 from ragistry.library.ingest.source import IngestSource, ReadOptions, SourceFile, SourceText, hash_of
 from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.extracted import Extracted, ExtractLimits
-from ragistry.server.jobs import FILES, RunningJob
+from ragistry.server.jobs import RunningJob
 from ragistry.server.path_ingest import ingest_paths
 from ragistry.workspace import Workspace
 
@@ -74,7 +74,7 @@ def ingest(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
         if "paths" in job.request:
             ingest_paths(library, running, report)
         else:
-            sources: list[IngestSource] = [_source(one, running.folder / FILES) for one in job.request["sources"]]
+            sources: list[IngestSource] = [_source(one, running.files) for one in job.request["sources"]]
             plan = IngestPlan(job.collection or "", sources, report=report, replace=bool(job.request["replace"]))
             library.carry_out(plan, observer=_JobObserver(running))
     finally:
@@ -118,7 +118,7 @@ def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     from ragistry.evaluation.outputs import keep_report
 
     request = running.job.request
-    uploaded = running.folder / FILES / request.get("file", QUERIES)
+    uploaded = running.files / request.get("file", QUERIES)
     dataset = (
         read_library(workspace, uploaded)
         if uploaded.exists()

@@ -62,7 +62,7 @@ def page_app(workspace: Workspace, roots: Sequence[Path], saved: SavedJobs) -> F
 def local_page(workspace: Workspace, saved: SavedJobs) -> FastAPI:
     """Create the page for another server on this machine, with its guards."""
     app = page_app(workspace, (Path.home(), workspace.root), saved)
-    app.add_middleware(guard_page, hosts=LOOPBACK)
+    app.add_middleware(guard_page, hosts=LOOPBACK, megabytes=saved.uploads.megabytes)
     return app
 
 

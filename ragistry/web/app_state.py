@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ragistry.config.folder import EVALUATION, UPLOADS
+from ragistry.config.folder import EVALUATION
 from ragistry.errors import SourceError
 from ragistry.library.service import DocumentService
 from ragistry.server.jobs import SavedJobs
@@ -23,8 +23,6 @@ from ragistry.workspace import Workspace
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
-UPLOAD_MEGABYTES = 200
-"""Maximum size of an uploaded file."""
 PAGE_TIMEOUT = 60.0
 """Maximum seconds to build a page. A store on another machine may list its sources slowly."""
 
@@ -69,7 +67,6 @@ class AppState:
         workspace: The open workspace.
         roots: Folders from which folders may be added.
         saved: The jobs of the workspace.
-        uploads: The uploaded files.
         jobs: Those that the page shows and adds.
         collections: All collections, polled for all windows.
         reports: The reports of comparisons, polled for all windows.
@@ -78,17 +75,20 @@ class AppState:
     workspace: Workspace
     roots: tuple[Path, ...]
     saved: SavedJobs
-    uploads: Uploads = field(init=False)
     jobs: PageJobs = field(init=False)
     collections: PolledValue[CollectionStates] = field(init=False)
     reports: PolledValue[list[ReportRow]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.roots = tuple(root.resolve() for root in self.roots)
-        self.uploads = Uploads(self.workspace.path_of(self.workspace.settings.data_dir) / UPLOADS)
-        self.jobs = PageJobs(self.workspace, self.saved, self.uploads)
+        self.jobs = PageJobs(self.workspace, self.saved)
         self.collections = PolledValue(lambda: load_collections(self.workspace.library))
         self.reports = PolledValue(lambda: list_reports(self.reports_folder))
+
+    @property
+    def uploads(self) -> Uploads:
+        """The uploaded files."""
+        return self.saved.uploads
 
     @property
     def reports_folder(self) -> Path:
@@ -114,16 +114,12 @@ class AppState:
             raise SourceError(f"folder {name!r} does not exist; check the path")
         return path
 
-    def is_upload(self, path: str) -> bool:
-        """Return whether a file was uploaded on the page, so that it is deleted with its source."""
-        return self.uploads.file_of(path) is not None
-
     def forget_uploads(self, sources: Iterable[SourceInfo]) -> None:
         """Delete the uploaded files of deleted sources.
 
         Files that a source still uses stay, because another window may have moved the source meanwhile.
         """
-        self.uploads.forget_unneeded(self.workspace, (info.source_path for info in sources))
+        self.uploads.forget(info.source_path for info in sources)
 
 
 async def in_thread(work: Callable[P, Result], *args: P.args, **options: P.kwargs) -> Result:

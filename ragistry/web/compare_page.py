@@ -11,6 +11,7 @@ from nicegui import events, ui
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import page as report_html
 from ragistry.evaluation.systems.systems import comparable
+from ragistry.server.uploads import source_name
 from ragistry.utils.wording import local_time
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, in_thread
 from ragistry.web.error_list import attempt, clear_errors, show_error
@@ -20,7 +21,6 @@ from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
 from ragistry.web.reports import ReportRow, read_report
 from ragistry.web.search_form import CANNOT_RUN
-from ragistry.web.upload_widget import safe_name
 from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, table, text_cell
 
 GENERATED, FROM_FILE = "Generated from your documents", "From a file"
@@ -93,7 +93,7 @@ async def start_comparison(state: AppState) -> None:
 
     async def receive(event: events.UploadEventArguments) -> None:
         uploaded.clear()
-        uploaded[safe_name(event.file.name)] = await event.file.read()
+        uploaded[source_name(event.file.name)] = await event.file.read()
         file_name.set_text(event.file.name)
 
     def choices(*, is_generated: bool) -> list[str]:

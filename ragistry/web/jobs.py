@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from time import time
 from typing import Any
 
 from ragistry.errors import EvaluationError
 from ragistry.server.access import LOCAL_CALLER
-from ragistry.server.jobs import FILES, SavedJob, SavedJobs
+from ragistry.server.jobs import SavedJob, SavedJobs
 from ragistry.server.path_ingest import has_lines, summary
 from ragistry.server.schemas import ComparisonRequest, MadeQueries
 from ragistry.server.tasks import QUERIES
-from ragistry.server.uploads import Uploads
 from ragistry.workspace import Workspace
 
 KEPT = 20
@@ -28,13 +28,11 @@ class PageJobs:
     Args:
         workspace: The open workspace.
         saved: The jobs of the workspace.
-        uploads: The uploaded files of the page.
     """
 
-    def __init__(self, workspace: Workspace, saved: SavedJobs, uploads: Uploads) -> None:
+    def __init__(self, workspace: Workspace, saved: SavedJobs) -> None:
         self._workspace = workspace
         self._saved = saved
-        self._uploads = uploads
         self._opened = time()
 
     def ingest(
@@ -46,8 +44,11 @@ class PageJobs:
         prune: bool = False,
         replace: bool = False,
         refused: Sequence[tuple[str, str]] = (),
+        uploaded: Path | None = None,
     ) -> SavedJob:
         """Save a job that ingests files and folders after the ingests that were added before; see `ingest_paths`.
+
+        ``uploaded``: the folder of the files that were uploaded for it, from `SavedJobs.new_folder`.
 
         Raises:
             ServerBusyError: Too many jobs have not ended.
@@ -57,8 +58,7 @@ class PageJobs:
             "paths": [str(path) for path in paths], "label": label, "prune": prune, "replace": replace,
             "refused": list(refused), "unneeded": self._replaced(collection, paths) if replace else [],
         }  # fmt: skip
-        self._uploads.flush(paths)
-        with self._saved.new_folder() as folder:
+        with self._saved.new_folder() if uploaded is None else nullcontext(uploaded) as folder:
             return self._saved.add(folder, "ingest", LOCAL_CALLER, collection, request)
 
     def _replaced(self, collection: str, paths: Sequence[Path]) -> list[str]:
@@ -66,7 +66,7 @@ class PageJobs:
         names = {path.name for path in paths}
         known = self._workspace.library.sources(collection)
         found = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
-        return sorted(path for path in found if self._uploads.file_of(path))
+        return sorted(path for path in found if self._saved.uploads.file_of(path))
 
     def compare(
         self, techniques: list[str], *, questions: int = QUESTIONS, name: str = QUERIES, queries: bytes | None = None
@@ -88,10 +88,10 @@ class PageJobs:
             raise EvaluationError("a comparison needs two techniques; choose another one")
         made = MadeQueries(limit=questions)
         request = ComparisonRequest(techniques=techniques, made=made).model_dump(exclude={"queries"})
-        with self._saved.new_folder() as folder:
+        with self._saved.new_folder() as files:
             if queries is not None:
-                (folder / FILES / name).write_bytes(queries)
-            return self._saved.add(folder, "comparison", LOCAL_CALLER, None, request | {"file": name})
+                (files / name).write_bytes(queries)
+            return self._saved.add(files, "comparison", LOCAL_CALLER, None, request | {"file": name})
 
     def ingests(self, collection: str | None = None) -> list[SavedJob]:
         """Return the ingests into a collection or all, newest first."""

@@ -11,13 +11,12 @@ from starlette.responses import PlainTextResponse
 
 from ragistry.http.guard import BodyLimit, Guarded, HostGuard, OriginGuard, host_name, refuse, same_token
 from ragistry.server.access import LOCAL_CALLER
+from ragistry.server.uploads import UPLOAD_MEGABYTES
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "ragistry_token"
-BODY_MEGABYTES = 2_000
-"""Maximum size of a request, which may contain several files."""
 
 CONTENT_POLICY = "; ".join(
     [
@@ -47,7 +46,12 @@ HEADERS = (
 
 
 def guard_page(
-    app: ASGIApp, *, hosts: Collection[str], names: Collection[str] = (), token: str | None = None
+    app: ASGIApp,
+    *,
+    hosts: Collection[str],
+    names: Collection[str] = (),
+    token: str | None = None,
+    megabytes: int = UPLOAD_MEGABYTES,
 ) -> ASGIApp:
     """Wrap the application of the page in its guards. A visitor who passes them may do everything.
 
@@ -56,6 +60,7 @@ def guard_page(
         hosts: Host names that the page serves.
         names: Names of the page behind a proxy, with the port if it is not that of http or https.
         token: Token that visitors need; None: no token is needed.
+        megabytes: Maximum size of a request, which may contain several files.
     """
 
     async def as_local_caller(scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +68,7 @@ def guard_page(
         await app(scope, receive, send)
 
     guarded: ASGIApp = as_local_caller if token is None else PageTokenGuard(as_local_caller, token)
-    guarded = BodyLimit(guarded, megabytes=lambda _: BODY_MEGABYTES, length_required=True)
+    guarded = BodyLimit(guarded, megabytes=lambda _: megabytes, length_required=True)
     host = HostGuard({*hosts, *map(host_name, names)}, "to serve this name, start `ragistry ui` with --name")
     return SecurityHeaders(Guarded(guarded, host, OriginGuard(names)))
 

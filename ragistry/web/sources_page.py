@@ -170,8 +170,9 @@ async def _delete(view: SourcesView, info: SourceInfo) -> None:
 def _consequence(view: SourcesView, info: SourceInfo, *, is_needed: bool = False) -> str:
     """Describe what is deleted with a source. With ``is_needed``, another source uses its file."""
     file_of = view.state.uploads.file_of
-    users = [one for one in view.sources.values() if file_of(one.source_path) == file_of(info.source_path)]
-    file_goes = view.state.is_upload(info.source_path) and not is_needed and users in ([], [info])
+    upload = file_of(info.source_path)
+    users = [one for one in view.sources.values() if file_of(one.source_path) == upload]
+    file_goes = upload is not None and not is_needed and users in ([], [info])
     file = "The uploaded copy of the file is deleted too." if file_goes else "The file stays."
     return f"{numbered(info.chunks, '[chunk is|chunks are]')} deleted. {file}"
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
 from ragistry.server.jobs import SavedJob
+from ragistry.server.uploads import source_name
 from ragistry.utils.disk import remedy
 from ragistry.utils.wording import numbered
-from ragistry.web.app_state import UPLOAD_MEGABYTES, AppState
+from ragistry.web.app_state import AppState
 from ragistry.web.error_list import ErrorList, attempt
-from ragistry.web.security import BODY_MEGABYTES
 from ragistry.web.widgets import button
 
 READ = "PDF, Markdown, text, CSV, Office and web documents, code, zip files of these"
@@ -35,7 +36,7 @@ def _drop_zone(state: AppState, collection: str) -> None:
     """Show an area to drop or choose files."""
 
     async def refuse(event: events.GenericEventArguments) -> None:
-        refused = [(name, _refusal(limit, name, size)) for limit, name, size in event.args]
+        refused = [(name, _refusal(state, limit, name, size)) for limit, name, size in event.args]
         await _add(state, collection, [], refused=refused)
 
     with ui.element("section").classes("rg-drop").props('aria-label="Add files"') as zone:
@@ -46,8 +47,8 @@ def _drop_zone(state: AppState, collection: str) -> None:
         uploader = ui.upload(
             multiple=True,
             auto_upload=True,
-            max_file_size=UPLOAD_MEGABYTES * 1_000_000,
-            max_total_size=BODY_MEGABYTES * 990_000,
+            max_file_size=state.workspace.reading.limits.bytes,
+            max_total_size=state.uploads.megabytes * 990_000,
             on_multi_upload=upload,
         )
         # The uploader's own interface cannot be used with a keyboard alone, so it is hidden and only sends the files.
@@ -93,15 +94,15 @@ def _label(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
 
 
-def _refusal(limit: str, name: str, size: int) -> str:
+def _refusal(state: AppState, limit: str, name: str, size: int) -> str:
     """Describe the limit that a file exceeds, and the remedy."""
     if limit == "filter":
         return f"{PurePosixPath(name).suffix} is not a supported format"
     if limit == "max-file-size":
-        most = f"the limit for a file is {UPLOAD_MEGABYTES} MB"
+        most = f"the limit for a file is {state.workspace.reading.limits.bytes / 1e6:,.0f} MB"
         return f"it has {size / 1e6:,.0f} MB and {most}; split it, or add its folder by path"
     if limit == "max-total-size":
-        return f"the limit for one upload is {BODY_MEGABYTES:,} MB; add it in another upload"
+        return f"the limit for one upload is {state.uploads.megabytes:,} MB; add it in another upload"
     return "it is already selected"
 
 
@@ -135,53 +136,42 @@ async def _queue_uploads(
     known = {name for info in found for name in (info.source_file, info.source_file.partition("/")[0])}
     kept: list[Path] = []
     refused: list[tuple[str, str]] = []
-    for file in event.files:
-        try:
-            name = safe_name(file.name)
-            if name in {*(path.name for path in kept), *state.jobs.pending(collection)}:
-                raise SourceError("a file of this name is already being added; wait, or rename the file")
-            if name in known and not replace:
-                raise SourceError("a file of this name is already in this collection; tick Replace, or rename the file")
-            if file.size() > UPLOAD_MEGABYTES * 1_000_000:
-                raise SourceError(_refusal("max-file-size", name, file.size()))
-            # In a new folder: the existing source needs its file until the new file is known to be readable.
-            kept.append(await state.uploads.keep(name, file.save))
-        except SourceError as error:
-            refused.append((file.name, str(error)))
-        except OSError as error:
-            refused.append((file.name, _not_saved(error)))
-    if (kept or refused) and not await _add(state, collection, kept, replace=replace, refused=refused):
-        state.uploads.forget(kept)
+    with state.saved.new_folder() as folder:
+        for file in event.files:
+            place = folder / file.name
+            try:
+                name = source_name(file.name)
+                if place in kept or name in state.jobs.pending(collection):
+                    raise SourceError("a file of this name is already being added; wait, or rename the file")
+                if name in known and not replace:
+                    raise SourceError(
+                        "a file of this name is already in this collection; tick Replace, or rename the file"
+                    )
+                await file.save(place)
+                kept.append(place)
+            except RagistryError as error:
+                refused.append((file.name, str(error)))
+            except OSError as error:
+                refused.append((file.name, _not_saved(error)))
+                place.unlink(missing_ok=True)
+        if kept or refused:
+            await _add(state, collection, kept, refused=refused, replace=replace, uploaded=folder)
 
 
 async def _add(
-    state: AppState, collection: str, paths: list[Path], *, refused: list[tuple[str, str]], replace: bool = False
-) -> bool:
-    """Add a job for files, and return whether it is saved."""
+    state: AppState, collection: str, paths: list[Path], *, refused: list[tuple[str, str]], **options: Any
+) -> None:
+    """Add a job for files; ``options`` are those of `PageJobs.ingest`."""
     label = _label([*(path.name for path in paths), *(name for name, _ in refused)])
 
     def add() -> SavedJob:
         try:
-            return state.jobs.ingest(collection, paths, label, replace=replace, refused=refused)
+            return state.jobs.ingest(collection, paths, label, refused=refused, **options)
         except OSError as error:
             raise SourceError(f"{label}: {_not_saved(error)}") from error
 
-    return await attempt(add) is not None
+    await attempt(add)
 
 
 def _not_saved(error: OSError) -> str:
     return f"it cannot be saved ({error.strerror or error}); {remedy(error)}"
-
-
-def safe_name(name: str) -> str:
-    """Return the name of an uploaded file without folders.
-
-    Raises:
-        SourceError: The name is empty, hidden, too long or has control characters.
-    """
-    bare = PurePosixPath(PureWindowsPath(name).name).name.strip()
-    if not bare or bare.startswith(".") or any(ord(character) < 32 for character in bare):
-        raise SourceError(f"{name!r} is not a valid source name; rename the file")
-    if len(bare.encode()) > 200:
-        raise SourceError(f"the name {bare[:40]!r}… is too long; rename the file to at most 200 bytes")
-    return bare

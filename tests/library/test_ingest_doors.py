@@ -20,7 +20,6 @@ from ragistry.library.ingest.report import IngestReport, report_as_mapping, repo
 from ragistry.library.ingest.source import SourceText
 from ragistry.server.access import Tokens
 from ragistry.server.app import saved_jobs
-from ragistry.server.uploads import Uploads
 from ragistry.web.jobs import PageJobs
 from ragistry.workspace import _token_file
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
@@ -56,9 +55,7 @@ def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Works
 
             def take(folder: Path) -> object:
                 saved = saved_jobs(workspace)
-                job = PageJobs(workspace, saved, Uploads(tmp_path / "uploads")).ingest(
-                    "notes", [folder], "documents", prune=True
-                )
+                job = PageJobs(workspace, saved).ingest("notes", [folder], "documents", prune=True)
                 saved.close(finish=True)
                 assert job.state == "done", job.error
                 return job

@@ -11,7 +11,6 @@ from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.ingest.own_files import is_own_file
 from ragistry.server.app import saved_jobs
-from ragistry.server.uploads import Uploads
 from ragistry.web.jobs import PageJobs
 from tests.conftest import Corpus
 from tests.messages import refused
@@ -84,7 +83,7 @@ def test_no_door_reads_configuration(tmp_path: Path, corpus: Corpus, door: str) 
                 _ingest(remote, folder)
         elif door == "page":
             saved = saved_jobs(workspace)
-            job = PageJobs(workspace, saved, Uploads(tmp_path / "uploads")).ingest("notes", [folder], "documents")
+            job = PageJobs(workspace, saved).ingest("notes", [folder], "documents")
             saved.close(finish=True)
             assert job.state == "done"
         else:

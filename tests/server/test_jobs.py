@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -88,9 +89,48 @@ def test_jobs_resume_after_a_restart(root: Path, ragistry: Run) -> None:  # noqa
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, "")
-    assert not list(root.glob(".ragistry/jobs/*/files/*"))
+    assert not list(root.glob(".ragistry/uploads/*"))
     with open_workspace(root) as workspace:
         assert workspace.library.list_sources("tea") == ["long.md", "short.md", "sub/other.md"]
+
+
+def test_job_of_an_earlier_version_finds_its_uploads(workspace: Workspace) -> None:
+    """Files of programs were in the folder of the job, and each file of the page in a folder of its own."""
+    data = workspace.root / ".ragistry"
+    dropped = data / "uploads" / "9d" / "dropped.md"
+    sent = {"name": "sub/a.md", "file": "0.md", "text": False, "folder": "0123456789abcdef", "metadata": {}}
+    requests: dict[str, dict[str, Any]] = {
+        "1a": {"replace": False, "sources": [sent]},
+        "1b": {
+            "paths": [str(dropped)], "label": "dropped.md", "prune": False, "replace": False, "refused": [],
+            "unneeded": [],
+        },
+    }  # fmt: skip
+    for id, request in requests.items():
+        values = {"id": id, "kind": "ingest", "owner": "this machine", "collection": "tea", "request": request}
+        (data / "jobs" / id / "files").mkdir(parents=True)
+        (data / "jobs" / id / "job.json").write_text(json.dumps(values | {"created": 5.0, "state": "running"}))
+    for file in (data / "jobs" / "1a" / "files" / "0.md", dropped):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("A text of before.")
+    with serving(workspace) as client:
+        for id in requests:
+            assert ended(client, {"id": id, "state": "waiting"})["report"]["chunks"] == 1
+    known = {info.source_file: info.source_path for info in workspace.library.sources("tea")}
+    assert (known["sub/a.md"], known["dropped.md"]) == ("", str(dropped))
+    assert dropped.exists()
+    assert not list((data / "jobs").glob("*/files"))
+
+
+def test_start_deletes_uploads_that_were_not_acknowledged(workspace: Workspace) -> None:
+    data = workspace.root / ".ragistry"
+    for folder in (data / "jobs" / "1f.new" / "files", data / "uploads" / "1f"):
+        folder.mkdir(parents=True)
+    (data / "uploads" / "1f" / "0.md").write_text("Half")
+    with serving(workspace) as client:
+        assert client.get("/v1/jobs").json() == {"jobs": []}
+    assert not list((data / "uploads").iterdir())
+    assert [path.name for path in (data / "jobs").iterdir()] == ["lock"]
 
 
 def test_other_hosts_than_loopback_need_a_token(root: Path, ragistry: Run) -> None:  # noqa: F811
@@ -182,17 +222,17 @@ def test_job_keeps_its_files_until_its_end_is_saved(workspace: Workspace, monkey
             raise OSError(ENOSPC, "No space left on device")
         replace_text(path, text)
 
-    folder = workspace.root / ".ragistry" / "jobs"
+    folder = workspace.root / ".ragistry" / "uploads"
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "replace_text", full)
         with serving(workspace) as client:
             job = client.post("/v1/ingest/files", **DOCUMENTS["files"]).json()
             assert ended(client, job)["state"] == "done"
-    assert (folder / job["id"] / "files" / "0.md").exists()
+    assert (folder / job["id"] / "0.md").exists()
     with serving(workspace) as client:
         again = ended(client, job)
         assert (again["state"], again["report"]["skipped"]) == ("done", ["a.md"])
-        while (folder / job["id"] / "files").exists():
+        while (folder / job["id"]).exists():
             time.sleep(0.01)
     with monkeypatch.context() as patched:  # without a restart, the end is written with that of the next job
         patched.setattr(jobs, "replace_text", full)
@@ -201,7 +241,7 @@ def test_job_keeps_its_files_until_its_end_is_saved(workspace: Workspace, monkey
             ended(client, job)
             patched.undo()
             ended(client, client.post("/v1/ingest/files", **DOCUMENTS["files"]).json())
-            while (folder / job["id"] / "files").exists():
+            while (folder / job["id"]).exists():
                 time.sleep(0.01)
 
 

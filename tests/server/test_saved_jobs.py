@@ -13,6 +13,7 @@ import pytest
 from ragistry.server import jobs
 from ragistry.server.access import LOCAL_CALLER
 from ragistry.server.jobs import RunningJob, SavedJob, SavedJobs
+from ragistry.server.uploads import Uploads
 
 PATIENCE = 60.0
 
@@ -22,7 +23,7 @@ class Runner:
 
     def __init__(self, folder: Path) -> None:
         self.started, self.release = Event(), Event()
-        self.saved = SavedJobs(folder, {"ingest": self.work})
+        self.saved = SavedJobs(folder, Uploads(folder.parent / "uploads", list), {"ingest": self.work})
 
     def add(self, name: str) -> SavedJob:
         with self.saved.new_folder() as folder:

@@ -8,23 +8,22 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragistry import Workspace, open_workspace
-from ragistry.config.folder import UPLOADS
 from ragistry.errors import SourceError
 from ragistry.library.ingest.methods import TEXTS_AT_ONCE, IngestObserver, ObservedEmbedder
+from ragistry.server.app import saved_jobs
 from ragistry.server.jobs import NICENESS, lower_priority
-from ragistry.server.uploads import Uploads
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.app_state import AppState, load_collections
 from ragistry.web.jobs import failures, status
 from tests.messages import check_message, refused
 from tests.web.conftest import ended
-from tests.web.loops import run
 
 
 @pytest.mark.parametrize(
@@ -54,22 +53,31 @@ def test_load_collections_returns_each_collection_with_its_sources(workspace: Wo
     assert load_collections(library) == (empty, full)
 
 
+def test_failed_save_leaves_no_upload(state: AppState) -> None:
+    def save() -> None:
+        with state.saved.new_folder() as folder:
+            (folder / "large.md").write_bytes(b"The beginning")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        save()
+    assert not list(state.uploads.folder.glob("*"))
+
+
 @pytest.mark.parametrize("root", ["workspace", "link"])
-def test_full_disk_leaves_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+def test_upload_is_found_through_a_relative_or_linked_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "link").symlink_to("workspace")
     monkeypatch.chdir(tmp_path)
-
-    async def save(place: Path) -> None:
-        place.parent.mkdir(parents=True)
-        place.write_bytes(b"The beginning")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with open_workspace(Path(root)) as workspace:
-        uploads = Uploads(workspace.path_of(workspace.settings.data_dir) / UPLOADS)
-        with pytest.raises(OSError, match="No space"):
-            run(uploads.keep("large.md", save))
-    assert not list((tmp_path / "workspace" / ".ragistry" / "uploads").glob("*/"))
+    with (
+        open_workspace(Path(root)) as workspace,
+        closing(saved_jobs(workspace)) as saved,
+        saved.new_folder() as folder,
+    ):
+        assert saved.uploads.file_of(folder / "a.md") == folder / "a.md"
+        assert folder.parent == tmp_path / "workspace" / ".ragistry" / "uploads"
 
 
 def many_files(folder: Path) -> None:

@@ -29,11 +29,11 @@ def kept(state: AppState) -> dict[str, bytes]:
 
 def drop(state: AppState, *contents: tuple[str, bytes], collection: str = "notes", replace: bool = False) -> SavedJob:
     """Take in files as the page does, and wait until that has ended."""
-    places = [state.uploads.place(name) for name, _ in contents]
-    for place, (_, content) in zip(places, contents, strict=True):
-        place.parent.mkdir(parents=True)
-        place.write_bytes(content)
-    return ended(state.jobs.ingest(collection, places, "files", replace=replace))
+    with state.saved.new_folder() as folder:
+        for name, content in contents:
+            (folder / name).write_bytes(content)
+        places = [folder / name for name, _ in contents]
+        return ended(state.jobs.ingest(collection, places, "files", replace=replace, uploaded=folder))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,7 @@ def test_own_files_are_never_deleted(state: AppState, tmp_path: Path) -> None:
     (own / "bad.pdf").write_bytes(BROKEN)
     (own / "good.md").write_bytes(b"Good.")
     assert ended(state.jobs.ingest("notes", [own, own / "bad.pdf"], "own")).state == "done"
+    assert kept(state) == {}
     assert {file.name for file in own.iterdir()} == {"bad.pdf", "good.md"}
 
 
@@ -128,11 +129,11 @@ def test_zip_file_is_kept_while_one_of_its_sources_needs_it(state: AppState, wor
 
 
 def test_uploads_of_another_page_stay(state: AppState) -> None:
-    other = state.uploads.place("other.md")
-    other.parent.mkdir(parents=True)
-    other.write_bytes(b"On its way.")
-    drop(state, ("bad.pdf", BROKEN))
-    assert kept(state) == {"other.md": b"On its way."}
+    with state.saved.new_folder() as folder:
+        (folder / "other.md").write_bytes(b"On its way.")
+        drop(state, ("bad.pdf", BROKEN))
+        assert kept(state) == {"other.md": b"On its way."}
+    assert kept(state) == {}
 
 
 def test_upload_stays_if_its_collection_was_removed_by_hand(state: AppState, workspace: Workspace) -> None:
@@ -152,14 +153,13 @@ def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, work
         (state.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
     jobs = [state.jobs.ingest("notes", [state.roots[0]], "papers")]
     for name in ("waiting.md", "old.md", "late.md"):
-        place = state.uploads.place(name)
-        place.parent.mkdir(parents=True)
-        place.write_bytes(f"The new text of {name}.".encode())
-        if name == "late.md":
-            state.saved.close()
-        jobs.append(state.jobs.ingest("notes", [place], name, replace=True))
+        with state.saved.new_folder() as folder:
+            (folder / name).write_bytes(f"The new text of {name}.".encode())
+            if name == "late.md":
+                state.saved.close()
+            jobs.append(state.jobs.ingest("notes", [folder / name], name, replace=True, uploaded=folder))
     assert [job.id for job in state.saved.unfinished()] == [job.id for job in jobs]
-    assert set(kept(state)) == {"waiting.md", "old.md", "late.md"}
+    assert {file.name for file in state.uploads.folder.glob("*/*")} == {"waiting.md", "old.md", "late.md"}
     with closing(saved_jobs(workspace)) as saved:
         saved.start()
         again = AppState(workspace, state.roots, saved)
