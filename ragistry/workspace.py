@@ -63,31 +63,32 @@ def open_workspace(
     if str(root.resolve()) not in sys.path:
         sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
     problems, resources = Problems(), _Resources()
-    given: dict[str, Any] = {}
-    with problems.gather():
-        resolved = resolve(root, settings)
-        given = {"ollama_host": resolved.settings.ollama_host, "runtime": resolved.settings.runtime}
-        if resolved.settings.keep_token_vectors:
-            given["token_file"] = _token_file(folder_of(root, resolved.settings.data_dir))
-        store = choose_store(store_entry(root, resolved))
-    with problems.gather():
-        resources.models = Models(read_models(root), **given)
-    with problems.gather():
-        registry = TechniqueRegistry.load(_techniques_file(root), resources, keep_broken=True)
-        if problems.lines:
-            problems.lines += [line for lines in registry.mistakes.values() for line in lines]
-    problems.report()
-    assert resources.models is not None  # else the file is a problem
-    if existing and (problem := missing(root, resolved.settings)):
-        raise SourceNotFoundError(problem)
-    registry.searches_words = "text" in store.abilities
-    registry.language = resolved.settings.language
-    workspace = Workspace(root, resolved, registry, store, resources.models, exclusive=exclusive)
-    resources.workspace = workspace
-    registry.embedder_of = workspace._recorded_embedder
+    resolved = resolve(root, settings, problems=problems)
+    workspace = resources.workspace = Workspace(root, resolved, exclusive=exclusive)
+    given: dict[str, Any] = {"ollama_host": workspace.settings.ollama_host, "runtime": workspace.settings.runtime}
     try:
-        # Built now, so that errors of the configuration are reported when the workspace is opened.
-        workspace.embedder  # noqa: B018
+        # Built now, so that every error of the configuration is reported when the workspace is opened.
+        for part, needed in (("embedder", "embed_url"), ("reading", "chunk_size")):
+            with problems.gather():
+                if not problems.names([needed]):  # else an error would be about the default in its place
+                    getattr(workspace, part)
+        with problems.gather():
+            workspace._store_choice = choose_store(store_entry(root, resolved), problems)
+        with problems.gather():
+            if workspace.settings.keep_token_vectors:
+                given["token_file"] = _token_file(folder_of(root, workspace.settings.data_dir))
+            workspace.models = resources.models = Models(read_models(root), **given)
+        with problems.gather():
+            registry = TechniqueRegistry.load(_techniques_file(root), resources, keep_broken=True)
+            if problems.lines:
+                problems.lines += [line for lines in registry.mistakes.values() for line in lines]
+        problems.report()
+        if existing and (problem := missing(root, workspace.settings)):
+            raise SourceNotFoundError(problem)
+        workspace.registry = registry
+        registry.searches_words = "text" in workspace._store_choice.abilities
+        registry.language = workspace.settings.language
+        registry.embedder_of = workspace._recorded_embedder
         registry.check_agreement(workspace.settings.embed_model, workspace.reading.chunk_size)
     except BaseException:
         workspace.close()
@@ -120,21 +121,13 @@ class Workspace(WorkspaceMethods):
     ``config/models.yaml``.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        resolved: Resolved,
-        registry: TechniqueRegistry,
-        store: StoreChoice,
-        models: Models,
-        *,
-        exclusive: bool = False,
-    ) -> None:
+    registry: TechniqueRegistry
+    models: Models
+    _store_choice: StoreChoice
+
+    def __init__(self, root: Path, resolved: Resolved, *, exclusive: bool = False) -> None:
         self.root = root
-        self.registry = registry
-        self.models = models
         self.exclusive = exclusive
-        self._store_choice = store
         self.settings = resolved.settings
         self.origins = resolved.origins
         self._files = resolved.files

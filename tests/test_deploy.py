@@ -17,6 +17,7 @@ import yaml
 
 from docs.commands import commands, subcommands
 from ragistry.cli.demo import COLLECTIONS
+from ragistry.config.problems import Problems
 from ragistry.config.resolve import resolve, store_entry
 from ragistry.stores.registry import choose_store
 from tests.conftest import ROOT
@@ -73,7 +74,9 @@ def test_compose_file_names_only_volumes_services_and_variables_that_there_are()
 def test_configuration_of_the_store_is_valid_and_names_the_services(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     shutil.copy(DEPLOY / "vector_stores.yaml", tmp_path / "config")
-    choice = choose_store(store_entry(tmp_path, resolve(tmp_path, environ={})))
+    problems = Problems()
+    choice = choose_store(store_entry(tmp_path, resolve(tmp_path, environ={})), problems)
+    assert problems.lines == []
     database = urlsplit(choice.config["url"])
     service = compose()["services"][database.hostname]["environment"]
     assert (choice.use, database.path[1:]) == ("postgres", service["POSTGRES_DB"])

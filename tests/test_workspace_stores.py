@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -155,8 +156,8 @@ def test_arguments_of_a_store_are_checked_by_its_annotations(
     ("store:\n  use: chroma\n  pth: x", "3: store.pth:"),
     ("store:\n  use: chroma\n  host: there", "3: chroma_host: the address 'there' has no scheme; write http://HOST:PORT"),
     ("store:\n  use: chroma\n  host: there:9", "3: chroma_host:"),
-    ("store:\n  use: chroma\n  host: http://there\n  port: 9", "2: store: 'port' is part of the address"),
-    ("chromadb:\n  host: http://there\n  ssl: true", "1: chromadb: 'ssl' is part of the address"),
+    ("store:\n  use: chroma\n  host: http://there\n  port: 9", "4: store.port: 'port' is part of the address"),
+    ("chromadb:\n  host: http://there\n  ssl: true", "3: chromadb.ssl: 'ssl' is part of the address"),
     ("store:\n  use: chroma\n  batch_size: 0", "3: store.batch_size:"),
     ("store: {use: local, path: x}", "1: store.path:"),
     ("store: {use: chroma, path: ''}", "1: chroma_path:"),
@@ -168,6 +169,21 @@ def test_a_bad_choice_is_refused_with_its_line(tmp_path: Path, stores: str, plac
     with refused(InvalidConfigError, f"vector_stores.yaml:{place}") as caught:
         open_workspace(write(tmp_path, stores))
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("stores", "documents", "places"), [
+    ("store:\n  use: chroma\n  host: box\n  port: 9\n  ssl: true\n  colour: 1\n  timeout: no", "", "3 4 5 6 7"),
+    ("chromadb:\n  host: box\n  port: 9\n  colour: 1\nstore:\n  use: chroma\n  batch_size: 0", "", "2 3 4 7"),
+    ("store:\n  use: postgres\n  url: '${NOT_SET}'\n  timeout: 0\n  colour: 1\nmore: 1", "", "3 4 5 6"),
+    ("store: local\narchives: {}\nchromadb:\n  port: 9\n  timeout: 0", "", "1 2 4 5"),
+    ("store:\n  use: nowhere", "chunk_size: 0\nembed_model: nope\nlangage: x\nreaders: {.x: 1}", "1 2 2 3 4"),
+    ("store:\n  use: local\n  path: x", "chunk_overlap: 9000\nembed_model: tei\nn_results: x", "1 2 3 3"),
+])  # fmt: skip
+def test_every_error_of_the_files_is_reported_at_once(tmp_path: Path, stores: str, documents: str, places: str) -> None:
+    with refused(InvalidConfigError) as caught:
+        open_workspace(write(tmp_path, stores, documents))
+    lines = re.findall(r"^  .*?\.yaml:(\d+):", str(caught.value), re.MULTILINE)
+    assert " ".join(sorted(lines)) == places
 
 
 @pytest.mark.parametrize(("stores", "documents", "values"), [

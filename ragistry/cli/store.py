@@ -46,16 +46,19 @@ def copy(
     Nothing is embedded again. Run the command again to continue an interrupted copy, and to copy what changed since.
     The configuration does not change. Exit code 1 if the two stores differ at the end.
     """
+    from ragistry.config.problems import Problems
     from ragistry.config.resolve import resolve
     from ragistry.library.copying import copy_library
     from ragistry.stores.registry import choose_store
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
-        resolved = resolve(workspace)
+        resolved, problems = resolve(workspace), Problems()
         choices = [
-            choose_store(_entry(text, name, workspace, resolved)) for text, name in ((source, "FROM"), (target, "TO"))
+            choose_store(_entry(text, name, workspace, resolved), problems)
+            for text, name in ((source, "FROM"), (target, "TO"))
         ]
+        problems.report()
         if choices[0] == choices[1]:
             raise ConfigError(f"FROM and TO are the same store: {source!r} and {target!r}; name two")
         with closing(opened.open_store(choices[0])) as old:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -18,7 +18,6 @@ from pydantic import (
     ValidationError,
     create_model,
     field_validator,
-    model_validator,
 )
 from pydantic_core import InitErrorDetails
 
@@ -113,12 +112,9 @@ def _as_mapping(store: Any) -> Any:
 
 
 class _WholeAddress(Strict):
-    @model_validator(mode="before")
-    @classmethod
-    def _check_address(cls, value: Any) -> Any:
-        if isinstance(value, dict) and (parts := [key for key in ("port", "ssl") if key in value]):
-            raise ValueError(f"{parts[0]!r} is part of the address; write host: http://HOST:PORT, or https://HOST:PORT")
-        return value
+    retired: ClassVar = dict.fromkeys(
+        ("port", "ssl"), "is part of the address; write host: http://HOST:PORT, or https://HOST:PORT"
+    )
 
 
 _chroma = settings_of("vector_stores.yaml", "chromadb")

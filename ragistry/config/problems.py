@@ -30,6 +30,10 @@ class Problems:
         self.lines.append(line)
         self.keys[line] = tuple(keys)
 
+    def names(self, keys: Sequence[str | int]) -> bool:
+        """Return whether the value at ``keys``, or one in it, has a problem already."""
+        return any(one[: len(keys)] == tuple(keys) for one in self.keys.values())
+
     def add_validation(
         self, file: YamlFile, keys: Sequence[str | int], model: type[BaseModel], error: ValidationError
     ) -> None:
@@ -74,8 +78,10 @@ def explain(item: Any, model: type[BaseModel]) -> str:
     """Describe one error of pydantic, with the value and, for an unknown name, the known ones."""
     name = str(item["loc"][-1]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
-        fields = _model_at(model, item["loc"][:-1]).model_fields
-        known = [field.alias or key for key, field in fields.items()]
+        inner = _model_at(model, item["loc"][:-1])
+        if name in (retired := getattr(inner, "retired", {})):
+            return f"{name!r} {retired[name]}"
+        known = [field.alias or key for key, field in inner.model_fields.items()]
         return f"unknown setting {name!r}{did_you_mean(name, known)}; there are {', '.join(sorted(known)) or 'none'}"
     if item["type"] == "missing":
         return "is missing"

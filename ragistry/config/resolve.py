@@ -42,7 +42,10 @@ class Found(NamedTuple):
 
 
 def resolve(
-    root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+    root: Path,
+    arguments: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    problems: Problems | None = None,
 ) -> Resolved:
     """Read the settings of a workspace from its files and the environment.
 
@@ -50,14 +53,17 @@ def resolve(
         root: Folder of the workspace.
         arguments: Values that override all others; None is not a value.
         environ: The environment; by default that of the process.
+        problems: Receives every error, by file and line; the invalid settings have their defaults then.
 
     Raises:
-        InvalidConfigError: With every error, by file and line.
+        InvalidConfigError: With every error, unless ``problems`` receives them.
         ConfigError: The restore of a backup to this folder has not ended.
     """
     check_restored(root)
     environ = os.environ if environ is None else environ
-    problems, files = Problems(), {}
+    files: dict[str, YamlFile] = {}
+    if not (collects := problems is not None):
+        problems = Problems()
     for name, model in FILES.items():
         with problems.gather():
             if is_there(path := root / CONFIG_FOLDER / name):
@@ -67,18 +73,20 @@ def resolve(
     for name in SOURCES:
         _find(name, files, environ, found, problems)
     _choose_store(found, problems)
-    problems.report()
-    for line in unknown_variables(environ):
-        log.warning("%s", line)
+    values = {name: value for name, (value, _) in found.items()}
     try:
-        settings = Settings.model_validate({name: value for name, (value, _) in found.items()})
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         for item in error.errors(include_url=False):
             name = str(item["loc"][0])
-            place = found[name].place if name in found else "argument"
-            problems.lines.append(f"{place}: {name}: {explain(item, Settings)}")
+            problems.lines.append(f"{found[name].place}: {name}: {explain(item, Settings)}")
+            values.pop(name, None)
+        settings = Settings.model_validate(values)
+    if not collects:
         problems.report()
-        raise
+    if not problems.lines:
+        for line in unknown_variables(environ):
+            log.warning("%s", line)
     return Resolved(settings, {name: found[name].place if name in found else "default" for name in SOURCES}, files)
 
 
@@ -133,7 +141,8 @@ def _find(
             )
     elif places:
         file, keys, value = places[0]
-        found[name] = Found(value, file.place(keys))
+        if not problems.names(keys):
+            found[name] = Found(value, file.place(keys))
 
 
 def _places(
@@ -203,8 +212,8 @@ def store_entry(root: Path, resolved: Resolved) -> StoreEntry:
     settings = resolved.settings
     entry = StoreEntry(settings.store, places={"use": resolved.origins["store"]})
     file = resolved.files.get("vector_stores.yaml")
-    section = (file.data.get("store") or {}) if file is not None else {}
-    if file is not None and section.get("use") == entry.use:
+    if file is not None and _value(file, ["store", "use"]) == entry.use:
+        section = file.data["store"]
         for key in section.keys() - {"use"}:
             entry.config[key], entry.places[key] = section[key], file.place(["store", key])
     if entry.use == CHROMA:

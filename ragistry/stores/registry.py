@@ -45,11 +45,15 @@ class StoreChoice:
         return cast("frozenset[str]", self.cls.abilities)
 
 
-def choose_store(entry: StoreEntry) -> StoreChoice:
+def choose_store(entry: StoreEntry, problems: Problems) -> StoreChoice:
     """Find the class of the entry and check its configuration.
 
+    Args:
+        entry: The entry.
+        problems: Receives every error of the configuration, except for values that it names already.
+
     Raises:
-        InvalidConfigError: With every problem.
+        InvalidConfigError: There is no such class, or it is not one of a store.
     """
     place = entry.places.get("use", "default")
     try:
@@ -71,21 +75,20 @@ def choose_store(entry: StoreEntry) -> StoreChoice:
             f"{place}: store.use: {entry.use!r} is not a library store; its class lacks {', '.join(missing)}; "
             f"see {', '.join(one.__name__ for one in protocols)} in ragistry.protocols, or subclass a store to wrap it"
         )
-    return StoreChoice(entry.use, cls, _checked_config(entry, cls, place))
+    return StoreChoice(entry.use, cls, _checked_config(entry, cls, place, problems))
 
 
-def _checked_config(entry: StoreEntry, cls: type[Any], place: str) -> dict[str, Any]:
-    model, problems = arguments_model(cls, RESOURCES), Problems()
-    arguments: dict[str, Any] = {}
+def _checked_config(entry: StoreEntry, cls: type[Any], place: str, problems: Problems) -> dict[str, Any]:
+    model = arguments_model(cls, RESOURCES)
     try:
-        arguments = checked_arguments(model, entry.config)
+        return checked_arguments(model, entry.config)
     except ValidationError as error:
         for item in error.errors(include_url=False):
             key = str(item["loc"][0]) if item["loc"] else "use"
-            where = entry.places.get(key, place)
-            problems.lines.append(f"{where}: {dotted(['store', *item['loc']])}: {explain(item, model)}")
-    problems.report()
-    return arguments
+            where, keys = entry.places.get(key, place), ["store", *item["loc"]]
+            if not problems.names(keys):
+                problems.lines.append(f"{where}: {dotted(keys)}: {explain(item, model)}")
+        return {}
 
 
 def open_store(
