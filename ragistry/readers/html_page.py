@@ -15,6 +15,7 @@ from lxml import etree
 
 from ragistry.readers.blocks import Block, ReadDocument, words_of
 from ragistry.readers.encoding import decode
+from ragistry.readers.office_package import markdown_table
 from ragistry.readers.word_processing import link
 
 DEEPEST = 2_000
@@ -373,9 +374,7 @@ class _PageReader:
                     for self._separator, text in cell:
                         self._add(text)
         else:
-            lines = ["| " + " | ".join(_cell(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-            lines[0] += "  |" * (width - len(rows[0]))
-            self._add("\n".join([lines[0], "|" + " --- |" * width, *lines[1:]]))
+            self._add(markdown_table([[_cell(cell).replace("|", "\\|") for cell in row] for row in rows]))
 
     def flush(self) -> None:
         """End the block that was begun."""

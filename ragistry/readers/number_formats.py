@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
+from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
 GENERAL = "General"
@@ -58,14 +59,8 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?\d+(?:\.\d+)?)$")
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-}
+_COMPARE = {"<": lt, ">": gt, "<=": le, ">=": ge, "=": eq, "<>": ne}
+_THOUSANDS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
 _MONTHS = [
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -127,11 +122,6 @@ def format_text(text: str, code: str) -> str:
     return "".join(text if part.kind == "text" else part.text for part in section.parts)
 
 
-def is_date(code: str) -> bool:
-    """Return whether numbers in this format are dates, times or durations."""
-    return code != GENERAL and _sections(code)[0].is_date
-
-
 def general(value: float) -> str:
     """Return a number without a format: up to 15 digits, as they are stored."""
     if value == int(value) and abs(value) < 1e15:
@@ -180,14 +170,8 @@ def _sections(code: str) -> tuple[_Section, ...]:
 
 def _with_minutes(parts: list[_Part]) -> tuple[_Part, ...]:
     """Return the parts of a section, in which ``m`` after hours or before seconds is minutes."""
-    if parts and parts[0] == _Part("system", "date"):
-        return (
-            _Part("date", "yyyy"),
-            _Part("literal", "-"),
-            _Part("date", "mm"),
-            _Part("literal", "-"),
-            _Part("date", "dd"),
-        )
+    if parts and parts[0].kind == "system":
+        return _sections("yyyy-mm-dd")[0].parts
     dates = [number for number, part in enumerate(parts) if part.kind in _DATE_KINDS and part.kind != "half"]
     found = list(parts)
     for at, number in enumerate(dates):
@@ -306,49 +290,21 @@ def _placed(
     parts: tuple[_Part, ...], digits: str, decimals: str, whole: list[int], fraction: list[int], grouped: bool
 ) -> str:
     """Put digits at their places, with the literals between them."""
-    slots = "".join(parts[at].text for at in whole)
-    padding = len(slots) - len(digits)
-    cells = [*digits[: max(0, -padding)]]
-    if padding < 0:
-        cells, rest = ["".join(cells)], digits[-padding:]
-    else:
-        cells, rest = [""], digits
-    filled = ["0" if slot == "0" else "" for slot in slots[: max(0, padding)]] + [*rest]
+    slots, places = ("".join(parts[at].text for at in side) for side in (whole, fraction))
+    over = max(0, len(digits) - len(slots))  # digits for which the format has no place stand before the first one
+    filled = ["0" if slot == "0" else "" for slot in slots[: max(0, len(slots) - len(digits))]]
+    filled += [digits[: over + 1], *digits[over + 1 :]]
     if grouped:
-        leading = next((at for at, one in enumerate(filled) if one), len(filled))
-        text = cells[0] + "".join(filled[leading:])
-        text = _group(text)
-        return _joined(parts, {whole[-1]: text} if whole else {}, decimals, fraction)
-    chosen: dict[int, str] = {}
-    at = 0
-    for number, part in enumerate(whole):
-        size = len(parts[part].text)
-        chosen[part] = (cells[0] if number == 0 else "") + "".join(filled[at : at + size])
-        at += size
-    return _joined(parts, chosen, decimals, fraction)
-
-
-def _group(text: str) -> str:
-    """Put commas between the thousands of digits, which may have leading zeros."""
-    head = len(text) % 3
-    pieces = [text[:head]] * bool(head) + [text[at : at + 3] for at in range(head, len(text), 3)]
-    return ",".join(pieces)
-
-
-def _joined(parts: tuple[_Part, ...], chosen: dict[int, str], decimals: str, fraction: list[int]) -> str:
-    places = "".join(parts[at].text for at in fraction)
+        filled = [*[""] * (len(slots) - 1), _THOUSANDS.sub(",", "".join(filled))]
     kept = len(decimals)
-    while kept > 0 and places[kept - 1] != "0" and decimals[kept - 1] == "0":
+    while kept and places[kept - 1] != "0" and decimals[kept - 1] == "0":
         kept -= 1
-    shown, at, text = decimals[:kept], 0, ""
-    for number, part in enumerate(parts):
-        if number in chosen:
-            text += chosen[number]
-        elif number in fraction:
-            text += shown[at : at + len(part.text)]
-            at += len(part.text)
+    left, right, text = iter(filled), iter(decimals[:kept]), ""
+    for at, part in enumerate(parts):
+        if at in whole or at in fraction:
+            text += "".join(islice(left if at in whole else right, len(part.text)))
         elif part.kind == "point":
-            text += "." if shown or not fraction or "?" not in places else ""
+            text += "." if kept or not fraction or "?" not in places else ""
         elif part.kind in ("literal", "percent"):
             text += part.text
     return text
@@ -398,9 +354,7 @@ def _date_text(value: float, section: _Section, date1904: bool) -> str:
         elif part.kind == "elapsed":
             text += f"{seconds // {'h': 3600, 'm': 60, 's': 1}[part.text[0]]:0{size}d}"
         elif part.kind == "half":
-            text += (part.text[0] if hour < 12 else part.text[-2 if size > 3 else -1]) + (
-                part.text[1] if size > 3 else ""
-            )
+            text += part.text.split("/")[hour >= 12]
         elif part.kind not in ("text", "digits"):
             text += part.text
     return ("-" if value < 0 else "") + " ".join(text.split())

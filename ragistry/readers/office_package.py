@@ -183,6 +183,16 @@ class Package:
                 return name
         return ""
 
+    def open_main(self, default: str, tag: str) -> tuple[str, etree._Element]:
+        """Return the name and the root element of the main part, which must have this tag."""
+        name = self.main or default
+        root = self.xml(name)
+        if root is None or local(root) != tag:
+            raise UnreadableFileError(f"is not a {tag}; {REPAIR}")
+        if name in self.damaged:
+            raise UnreadableFileError(f"cannot be read (its part {name} is damaged); {REPAIR}")
+        return name, root
+
     def info(self) -> dict[str, str]:
         """Return the title, author and the like of an Office Open XML file."""
         names = self.related("", "core-properties") or ["docProps/core.xml"]
@@ -266,9 +276,10 @@ def markdown_cell(text: str) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table of rows of equal length; the first row is the header."""
+    """Return a Markdown table; the first row is the header, which is filled up to the width of the table."""
+    width = max(map(len, rows))
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    lines.insert(1, f"|{' --- |' * len(rows[0])}")
+    lines[:1] = [f"{lines[0]}{'  |' * (width - len(rows[0]))}", f"|{' --- |' * width}"]
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lxml import etree
 
-from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument
 from ragistry.readers.drawing import (
     body_text,
     chart_blocks,
@@ -48,13 +48,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001 - every read
 class _Deck:
     def __init__(self, package: Package) -> None:
         self.package = package
-        self.name = package.main or "ppt/presentation.xml"
-        root = package.xml(self.name)
-        if root is None or local(root) != "presentation":
-            raise UnreadableFileError(f"is not a presentation; {REPAIR}")
-        if self.name in package.damaged:
-            raise UnreadableFileError(f"cannot be read (its part {self.name} is damaged); {REPAIR}")
-        self.root = root
+        self.name, self.root = package.open_main("ppt/presentation.xml", "presentation")
         self.authors = self._read_authors()
         self.repeated: set[str] = set()
         self.objects = 0

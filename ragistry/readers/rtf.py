@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError, words_of
+from ragistry.readers.office_package import markdown_table
 from ragistry.readers.word_processing import comment_label, field_address, link, symbol
 
 _TOKEN = re.compile(
@@ -461,12 +462,10 @@ class _Reader:
             rows = [row for row in (*table.rows, rest) if any(row)]
             if flow.tables:
                 flow.tables[-1].cell.append("; ".join(", ".join(filter(None, row)) for row in rows))
+            elif max(map(len, rows), default=0) > 1:
+                self._put(flow, markdown_table([[cell.replace("|", "\\|") for cell in row] for row in rows]))
             elif rows:
-                width = max(map(len, rows))
-                lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-                lines[0] += "  |" * (width - len(rows[0]))
-                one_column = "\n\n".join(cell for row in rows for cell in row)
-                self._put(flow, "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]]) if width > 1 else one_column)
+                self._put(flow, "\n\n".join(row[0] for row in rows))
 
 
 def _whole(text: str) -> str:

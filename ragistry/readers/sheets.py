@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from ragistry.readers.blocks import REPAIR, Block, Kind, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, UnreadableFileError
 from ragistry.readers.drawing import body_text, chart_blocks, chart_lines, diagram_blocks, shape_text
 from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.readers.office_package import (
@@ -210,16 +210,10 @@ class _Workbook:
 
     def __init__(self, package: Package) -> None:
         self.package = package
-        self.name = package.main or "xl/workbook.xml"
-        root = package.xml(self.name)
-        if root is None or local(root) != "workbook":
-            raise UnreadableFileError(f"is not a workbook; {REPAIR}")
-        if self.name in package.damaged:
-            raise UnreadableFileError(f"cannot be read (its part {self.name} is damaged); {REPAIR}")
-        self.root = root
+        self.name, self.root = package.open_main("xl/workbook.xml", "workbook")
         self.relations = package.relations(self.name)
         by_kind = {one.kind: one.target for one in self.relations.values() if not one.external}
-        setting = root.find("{*}workbookPr")
+        setting = self.root.find("{*}workbookPr")
         self.date1904 = setting is not None and setting.get("date1904") in ("1", "true")
         self.strings = self._read_strings(by_kind.get("sharedStrings", ""))
         self.formats = self._read_formats(by_kind.get("styles", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.readers.number_formats import BUILT_IN, format_number, format_text, is_date
+from ragistry.readers.number_formats import BUILT_IN, format_number, format_text
 
 ACCOUNTING = '_-* #,##0.00_-;-* #,##0.00_-;_-* "-"??_-;_-@_-'
 DOLLARS = '"$"#,##0.00_);\\("$"#,##0.00\\)'
@@ -106,10 +106,6 @@ def test_days_may_be_counted_from_1904() -> None:
 def test_text_has_a_format_too() -> None:
     assert format_text("Ann", '"Dr. "@') == "Dr. Ann"
     assert format_text("Ann", "0.00") == "Ann"
-
-
-def test_dates_are_told_from_numbers() -> None:
-    assert [is_date(code) for code in ("h:mm", "[h]", "yyyy", "0.00", "General", '"day"0')] == [True] * 3 + [False] * 3
 
 
 def test_no_format_code_fails() -> None:
