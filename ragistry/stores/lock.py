@@ -23,8 +23,6 @@ from ragistry.utils.disk import remedy
 if TYPE_CHECKING:
     from filelock import FileLock
 
-REMEDY = "end that process, or wait until it is done"
-
 
 @dataclass(slots=True)
 class _Shared:
@@ -46,8 +44,9 @@ class WriterLock:
     ``wait``: seconds to wait for another process before `StoreLockedError`, which names that process.
     """
 
-    def __init__(self, path: Path, place: str, *, wait: float = 2.0, remedy: str = REMEDY) -> None:
-        self.path, self.place, self.wait, self.remedy = path, place, wait, remedy
+    def __init__(self, path: Path, place: str, *, wait: float = 2.0) -> None:
+        self.path, self.place, self.wait = path, place, wait
+        self._note = path.with_name(f"{path.name}.holder")
         self.pid = os.getpid()
         # By process id: a forked child does not hold the lock of its parent.
         self._state = _shared.setdefault((os.getpid(), path), _Shared())
@@ -108,7 +107,9 @@ class WriterLock:
         try:
             self._state.lock.acquire(timeout=self.wait, poll_interval=0.02)
         except TimeoutError as error:
-            raise StoreLockedError(f"{self.place} is being written by {self._holder()}; {self.remedy}") from error
+            raise StoreLockedError(
+                f"{self.place} is being written by {self._holder()}; end that process, or wait until it is done"
+            ) from error
         except OSError as error:
             raise StoreError(
                 f"{self.place} cannot be locked for writing: {error.strerror!r}; nothing was changed; {remedy(error)}"
@@ -116,10 +117,6 @@ class WriterLock:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "command": shlex.join(sys.argv)[:200]}
         with suppress(OSError):  # a full disk cannot store the note, but the lock works
             self._note.write_text(json.dumps(holder), encoding="utf-8")
-
-    @property
-    def _note(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.holder")
 
     def _holder(self) -> str:
         try:

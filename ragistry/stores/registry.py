@@ -121,19 +121,12 @@ def open_store(
 
 
 def open_local(
-    folder: Path,
-    *,
-    language: str = "english",
-    exclusive: bool = False,
-    exact_below: int = 10_000,
-    lock_timeout: float = 2.0,
+    folder: Path, *, language: str = "english", exclusive: bool = False, exact_below: int = 10_000
 ) -> LocalStore:
     """Open a local store in a folder, for a documentation repository or the index of a comparison."""
     from ragistry.stores.local import LocalStore
 
-    return LocalStore(
-        folder, exclusive=exclusive, language=language, exact_below=exact_below, lock_timeout=lock_timeout
-    )
+    return LocalStore(folder, exclusive=exclusive, language=language, exact_below=exact_below)
 
 
 def local_exists(folder: Path) -> bool:

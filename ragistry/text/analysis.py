@@ -226,7 +226,7 @@ def _query_pairs(text: str, language: str) -> Mapping[str, int]:
     analyser = _analyser(canonical_language(language))
     pairs = list(_joined_pairs(tokens))
     pairs += [pair.replace("\u03bc", "u") for pair in pairs if "\u03bc" in pair]  # 10 μF
-    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_terms, pairs)), 1)
+    terms = dict.fromkeys(chain.from_iterable(map(analyser.new_entry, pairs)), 1)
     for code in _codes(tokens) if _DIGIT.search(text) else ():
         terms |= dict.fromkeys(analyser["".join(code)], len(code))
     own, others = _query_terms(text, language), _query_forms(text, language)
@@ -325,18 +325,7 @@ class _Cache(ABC, dict[str, Entry]):
         """Compute what is known of a token."""
 
 
-class _Terms(_Cache[tuple[str, ...]]):
-    """Token → terms."""
-
-    def new_entry(self, token: str) -> tuple[str, ...]:
-        return tuple(self.new_terms(token))
-
-    @abstractmethod
-    def new_terms(self, token: str) -> Iterable[str]:
-        """Compute the terms of a token."""
-
-
-class _Analyser(_Terms):
+class _Analyser(_Cache[tuple[str, ...]]):
     """The terms of a token."""
 
     def __init__(self, language: str) -> None:
@@ -346,10 +335,10 @@ class _Analyser(_Terms):
         self._stemming = Lock()  # a stemmer serves one thread at a time
         self.is_turkish = language == "turkish"
 
-    def new_terms(self, token: str) -> list[str]:
+    def new_entry(self, token: str) -> tuple[str, ...]:
         word = token.strip(_PUNCTUATION)
         if word.isascii() and word.isalnum() and not self.is_turkish:
-            return [self.term(word.lower())]
+            return (self.term(word.lower()),)
         terms: list[str] = []
         for piece in _pieces(self.lowered(normalised(token))):
             if piece.isascii() and piece.isalnum():
@@ -362,7 +351,7 @@ class _Analyser(_Terms):
                 terms += map(operator.add, piece, piece[1:])
             else:
                 terms += self._joined(piece)
-        return terms
+        return tuple(terms)
 
     def _joined(self, piece: str) -> list[str]:
         parts = JOINERS.split(piece)
@@ -383,14 +372,14 @@ class _Analyser(_Terms):
         return plain(stem) or stem
 
 
-class _Former(_Terms):
+class _Former(_Cache[tuple[str, ...]]):
     """The forms of a token: see `forms`."""
 
     def __init__(self, analyser: _Analyser) -> None:
         super().__init__()
         self._analyser = analyser
 
-    def new_terms(self, token: str) -> Iterable[str]:
+    def new_entry(self, token: str) -> tuple[str, ...]:
         word = token.strip(_PUNCTUATION)
         if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word[1:].islower()):
             return ()
@@ -401,41 +390,42 @@ class _Former(_Terms):
         accented = (word for word in words if not word.isascii() and UNSPACED_RUN.match(word) is None)
         found += [term(plain(self._analyser.lowered(word))) for word in accented]  # a stem depends on accents
         if len(token) == 2 and token.isalnum() and token[0].isdigit() and token[1].isalpha():
-            return dict.fromkeys(found)  # ``5V``, whose parts are single characters
+            return tuple(dict.fromkeys(found))  # ``5V``, whose parts are single characters
         quantity = QUANTITY.fullmatch(pieces[0]) if len(pieces) == 1 else None
         known, digit = self._analyser[token], quantity and quantity[1]
-        return dict.fromkeys(form for form in found if (len(form) > 1 or form == digit) and form not in known)
+        new = [form for form in found if (len(form) > 1 or form == digit) and form not in known]
+        return tuple(dict.fromkeys(new))
 
 
-class _TermsAndForms(_Terms):
+class _TermsAndForms(_Cache[tuple[str, ...]]):
     """The terms and forms of a word."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
 
-    def new_terms(self, token: str) -> Iterable[str]:
+    def new_entry(self, token: str) -> tuple[str, ...]:
         return (*analyse(token, self._language), *forms(token, self._language))
 
 
-class _Divider(_Terms):
+class _Divider(_Cache[tuple[str, ...]]):
     """The parts of a token: see `units`."""
 
     def __init__(self, analyser: _Analyser) -> None:
         super().__init__()
         self._analyser = analyser
 
-    def new_terms(self, token: str) -> Iterable[str]:
+    def new_entry(self, token: str) -> tuple[str, ...]:
+        terms: list[str] = []
         for piece in _pieces(normalised(token)):
             if UNSPACED_RUN.match(piece):
-                yield from piece
-                continue
-            if SYMBOL.fullmatch(piece):
-                yield from _symbol_parts(piece)
-                continue
-            for word in JOINERS.split(piece):
-                for part in parts_of(word) or [word]:
-                    yield self._analyser.term(plain(self._analyser.lowered(part)))
+                terms += piece
+            elif SYMBOL.fullmatch(piece):
+                terms += _symbol_parts(piece)
+            else:
+                parts = [part for word in JOINERS.split(piece) for part in parts_of(word) or [word]]
+                terms += [self._analyser.term(plain(self._analyser.lowered(part))) for part in parts]
+        return tuple(terms)
 
 
 _MARK = "\0"

@@ -42,8 +42,6 @@ def test_error_names_the_holder_and_the_remedy_and_a_killed_holder_frees_the_loc
         path.with_name("lock.holder").write_text("garbage")
         with refused(StoreLockedError, "the place"):
             lock(path).hold()
-        with refused(StoreLockedError, "the place", "ask the owner"):
-            WriterLock(path, "the place", wait=0, remedy="ask the owner").hold()
     mine = lock(path, 30)
     mine.hold()
     assert json.loads(path.with_name("lock.holder").read_text())["pid"] == os.getpid()

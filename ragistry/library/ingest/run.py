@@ -35,6 +35,7 @@ from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import is_english
 from ragistry.protocols import Embedder, LibraryStore, WordsFirstStore
+from ragistry.readers.formats import with_readers
 from ragistry.text.detection import detect_language, language_warnings
 from ragistry.text.languages import AUTO
 from ragistry.trace import span
@@ -71,12 +72,13 @@ def prepare(
         ModelError: The embedder does not work.
     """
     results: list[Result] = []
-    for item in group:
-        try:
-            is_other = on_worker and look_at(item.source.path) != item.seen
-            results.append(None if is_other else read_source(item, reading, embedder))
-        except (SourceError, EmbeddingGenerationError) as error:
-            results.append(error)
+    with with_readers(reading.readers):
+        for item in group:
+            try:
+                is_other = on_worker and look_at(item.source.path) != item.seen
+                results.append(None if is_other else read_source(item, reading, embedder))
+            except (SourceError, EmbeddingGenerationError) as error:
+                results.append(error)
     if on_worker:
         read = [one for one in results if isinstance(one, ReadResult) and one.chunks]
         texts = dict.fromkeys(searched_text(*chunk) for one in read for chunk in one.chunks or ())
@@ -95,7 +97,7 @@ class Prepared:
         source: The source.
         chunks: Its chunks.
         texts: The `searched_text` of each.
-        is_new: Whether the collection has no source of this name.
+        stored: The stored source of this name; None if it is new.
         vectors: Known vectors by text.
         unknown: The other texts.
         made: Vectors that a worker has made.
@@ -104,7 +106,7 @@ class Prepared:
     source: IngestSource
     chunks: list[Chunk]
     texts: list[str]
-    is_new: bool
+    stored: SourceInfo | None
     vectors: dict[str, Any]
     unknown: list[str]
     made: dict[str, Any]
@@ -212,14 +214,14 @@ class Ingest:
                 prepared = self._prepared(source, next(results))
                 if prepared is None:
                     continue
-                if words_first and prepared.is_new:
+                if words_first and prepared.stored is None:
                     new.append(prepared)
                     if not has_words and sum(len(one.unknown) for one in new) > AT_ONCE:
                         self._embed([PLAIN])
                         has_words = True
                     if has_words:
                         for one in new:
-                            _patiently(self._write_locked, one)
+                            _patiently(self._write, one)
                         new.clear()
                 else:
                     others.append(prepared)
@@ -316,7 +318,7 @@ class Ingest:
         known = dict(_patiently(self.store.known_vectors, self.collection, name, chunks))
         texts = [searched_text(*chunk) for chunk in chunks]
         unknown = [text for text in texts if text not in known]
-        return Prepared(source, chunks, texts, info is None, known, unknown, read.vectors)
+        return Prepared(source, chunks, texts, info, known, unknown, read.vectors)
 
     def _embed_waiting(self, waiting: Progress | None) -> None:
         """Embed all chunks of the store that wait for their vectors, also those of an interrupted ingest."""
@@ -358,47 +360,53 @@ class Ingest:
             for one in group:
                 name = one.source.source_file
                 if (text := next((text for text in one.unknown if text in refused), "")) and not (
-                    self._words_first and one.is_new  # the second pass reports what it refuses again
+                    self._words_first and one.stored is None  # the second pass reports what it refuses again
                 ):
                     place = f"chunk {one.texts.index(text) + 1} of {len(one.texts)}"
                     self.report.failed.append(Failure(name, refused_error(name, place, text, refused[text])))
                     continue
                 one.vectors |= {text: vectors[text] for text in one.unknown if text in vectors}
                 embedded.update(one.unknown)
-                _patiently(self._write_locked, one)
+                _patiently(self._write, one)
             self.report.embedded += len(embedded & vectors.keys())
 
     def _embed(self, texts: Sequence[str]) -> Any:
         return self.embedder.embed(texts, role="document")
 
-    def _write_locked(self, prepared: Prepared) -> None:
+    def _write(self, prepared: Prepared) -> None:
         """Write a source, if its collection exists before and after the write.
 
         If the collection is deleted during the write, a new source is removed again, because no search would find it.
         """
-        is_written = False
+        name, is_written = prepared.source.source_file, False
+        embedded = [
+            EmbeddedChunk(*chunk, prepared.vectors.get(text))
+            for chunk, text in zip(prepared.chunks, prepared.texts, strict=True)
+        ]
+        report, stored = self.report, prepared.stored
         try:
             with self.collection_lock():
-                self._write_source(prepared)
+                self.store.replace_source(self.collection, name, embedded)
                 is_written = True
+                if stored is not None and stored.source_file != name:  # in another Unicode form
+                    self.store.replace_source(self.collection, stored.source_file, [])
+                report.chunks += len(embedded)
+                done = report.added if stored is None else report.updated if embedded else report.deleted
+                done.append(name)
+        except InvalidChunkError as error:
+            report.failed.append(Failure(name, error))
         except CollectionNotFoundError:
-            if is_written and prepared.is_new:
-                self.store.replace_source(self.collection, prepared.source.source_file, [])
+            if is_written and stored is None:
+                self.store.replace_source(self.collection, name, [])
             raise
 
     def _drop_earlier_names(self) -> None:
-        """Delete the stored versions of files that now have another name.
-
-        Only sources written in this run count; of several files with one name, only one is written.
-        """
+        """Delete the stored versions of files that now have another name, if the new ones are complete."""
+        if not self._earlier:
+            return
         done = {*self.report.added, *self.report.updated, *self.report.skipped}
-        for name in (*self.report.added, *self.report.updated):
-            stored = self._stored_as(name)
-            if stored is not None and stored.source_file != name:
-                self.store.replace_source(self.collection, stored.source_file, [])
         for source in self._taken.values():
-            name = source.source_file
-            info = self._earlier.get(source.place) if self._earlier else None
+            name, info = source.source_file, self._earlier.get(source.place)
             if name in done and info is not None:
                 self.store.replace_source(self.collection, info.source_file, [])
                 self.report.deleted.append(info.source_file)
@@ -433,21 +441,6 @@ class Ingest:
                 f"than the model's limit of {limit} tokens, and only found by the beginning; "
                 "set a smaller chunk_size"
             )
-
-    def _write_source(self, prepared: Prepared) -> None:
-        name = prepared.source.source_file
-        embedded = [
-            EmbeddedChunk(*chunk, prepared.vectors.get(text))
-            for chunk, text in zip(prepared.chunks, prepared.texts, strict=True)
-        ]
-        try:
-            self.store.replace_source(self.collection, name, embedded)
-        except InvalidChunkError as error:
-            self.report.failed.append(Failure(name, error))
-            return
-        self.report.chunks += len(embedded)
-        done = self.report.added if prepared.is_new else self.report.updated if embedded else self.report.deleted
-        done.append(name)
 
 
 def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:

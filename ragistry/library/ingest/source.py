@@ -18,7 +18,7 @@ from ragistry.library.ingest.report import Failure
 from ragistry.library.ingest.source_metadata import NO_METADATA, SourceMetadata
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
-from ragistry.readers.formats import AddedReader, added_readers, suffix_of, with_readers
+from ragistry.readers.formats import AddedReader, added_readers, suffix_of
 from ragistry.text.languages import AUTO, analysis_language
 from ragistry.types import Chunk
 from ragistry.utils.urls import url_name
@@ -65,8 +65,7 @@ class ReadOptions:
         """Extract the text of a file. Raises `SourceError`."""
         from ragistry.readers.extract import extract  # imports every reader
 
-        with with_readers(self.readers):
-            return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
+        return extract(path, pdf_engine=self.pdf_engine, limits=self.limits, ocr=self.ocr)
 
     def signature(self, name: str = "") -> bytes:
         """Return the settings that affect the chunks of a file with this name.
@@ -85,8 +84,7 @@ class ReadOptions:
             parts.append(f"ocr {self.ocr}")
         if name and self.version > 1:
             parts.append(f"readers {self.version}")
-        with with_readers(self.readers):
-            parts += [f"reader {reader.version()}" for reader in added_readers(suffix_of(name)).values()]
+        parts += [f"reader {reader.version()}" for reader in added_readers(suffix_of(name)).values()]
         return "/".join(map(str, parts)).encode()
 
 

@@ -268,10 +268,10 @@ class DerivedIndex(ABC, Generic[V]):
         """Count the added and removed chunks that the index lacks."""
         return self.end(head) - view.stamp.next_key + head.removed - view.stamp.removed
 
-    def followed(self) -> int:
-        """Return the key up to which the index followed the database when last opened; 0 before that."""
+    def behind(self, head: Any) -> int:
+        """Count the added chunks that the index lacked when it was last opened."""
         view = self._view
-        return 0 if view is None else view.stamp.next_key
+        return self.end(head) - (0 if view is None else view.stamp.next_key)
 
     # Updating
 

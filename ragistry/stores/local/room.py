@@ -47,14 +47,14 @@ class Room:
         database has them.
         """
         self.keep_reserve()
-        self._check(2 * (payload + chunks * WRITTEN) + MARGIN, f"writing {numbered(chunks, 'chunk[|s]')}")
+        self._check(2 * (payload + chunks * WRITTEN) + MARGIN, "writing", chunks)
 
     def check_deletion(self, chunks: int) -> None:
         """Raise `StoreError` if neither the reserve nor the disk has space to delete that many chunks."""
         if chunks > DELETABLE:
             size = self.path.stat().st_size
             needed = min(chunks * DELETED, size) + MARGIN
-            self._check(needed, f"deleting {chunks:,} chunks", f", or delete at most {DELETABLE} chunks at a time")
+            self._check(needed, "deleting", chunks, f", or delete at most {DELETABLE} chunks at a time")
 
     def check_any(self) -> None:
         """Raise `StoreError` if the disk has no space for a small write."""
@@ -88,9 +88,11 @@ class Room:
                 with self._reserve.open("ab") as stream:
                     _allocate(stream.fileno(), size, wanted)
 
-    def _check(self, needed: int, purpose: str, alternative: str = "") -> None:
+    def _check(self, needed: int, purpose: str, chunks: int = 0, alternative: str = "") -> None:
         free = free_bytes(self.path.parent)
         if free < needed:
+            if chunks:
+                purpose = f"{purpose} {numbered(chunks, 'chunk[|s]')}"
             raise StoreError(
                 f"the disk of {str(self.path)!r} is full: {purpose} needs {_size(needed)} temporarily, {_size(free)} "
                 f"are free; nothing was changed; free some space{alternative}, and try again"

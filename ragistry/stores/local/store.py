@@ -123,6 +123,7 @@ class LocalStore:
             ) from error
         self._words = WordIndex(self._database, self.folder, language=language)
         self._vectors = VectorIndex(self._database, self.folder, exact_below=exact_below)
+        self._indexes: tuple[DerivedIndex[Any], ...] = self._words, self._vectors
         self._embedder: EmbedderFingerprint | None = None
         self._selections = Selections()
         self._wrote = False
@@ -224,7 +225,7 @@ class LocalStore:
                 )
                 advance(connection, read_head(connection))
             self._embedder = None
-            for index in self._indexes():
+            for index in self._indexes:
                 index.discard()
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
@@ -241,7 +242,7 @@ class LocalStore:
 
     def flush(self) -> None:
         with self.writing():
-            for index in self._indexes():
+            for index in self._indexes:
                 index.bring_up(unless=index.may_lag)
             self._unfinished = None
             self._database.erase()
@@ -263,8 +264,8 @@ class LocalStore:
         self._wrote = True
         if change is not None:
             self._selections.follow(change)
-        for index in self._indexes():
-            lag = index.end(head) - index.followed()
+        for index in self._indexes:
+            lag = index.behind(head)
             if lag > LAG and lag > LAG_SHARE * head.next_key:
                 self._bring_up_if_possible(index)
 
@@ -273,9 +274,6 @@ class LocalStore:
             index.bring_up()
         except StoreError as error:
             log.warning("your data is saved; the next search updates the index %r: %s", index.name, error)
-
-    def _indexes(self) -> tuple[DerivedIndex[Any], ...]:
-        return self._words, self._vectors
 
     # Searching
 
@@ -496,7 +494,7 @@ class LocalStore:
         self._database.migrate_if_possible()
         found = list(faults(self._database.path))
         if not found:
-            problems = {index.name: index.problem() for index in self._indexes()}
+            problems = {index.name: index.problem() for index in self._indexes}
             found = [f"the index {name!r} is {problem}" for name, problem in problems.items() if problem]
         return found
 
@@ -511,9 +509,9 @@ class LocalStore:
                     lost = salvage(self._database.path)
                 finally:
                     self._database = self._words.database = self._vectors.database = Database(self.folder, self._lock)
-            problems = {} if broken else {index: index.problem() for index in self._indexes()}
+            problems = {} if broken else {index: index.problem() for index in self._indexes}
             rebuilt = []
-            for index in self._indexes():
+            for index in self._indexes:
                 if broken or problems[index]:
                     index.discard()
                     index.bring_up()
@@ -529,9 +527,9 @@ class LocalStore:
         if self._database.closed or self._lock.is_inherited:
             return
         if self._wrote:
-            for index in self._indexes():
+            for index in self._indexes:
                 self._bring_up_if_possible(index)
-        for index in self._indexes():
+        for index in self._indexes:
             index.close()
         self._database.close()
         if self._exclusive:
