@@ -40,6 +40,8 @@ GROUPS = {
         "techniques": ("techniques:techniques", "List the techniques of the workspace with a description."),
         "testset": ("testset:app", "Make a test set from your documents."),
         "compare": ("compare:compare", "Compare techniques on a test set."),
+        "gate": ("gate:gate", "Say whether B lost quality against A, two reports of compare."),
+        "plan": ("plan:plan", "Say how many questions a comparison needs."),
     },
     "Serve": {
         "ui": ("ui:ui", "Serve the library as a page on this machine."),
@@ -219,7 +221,11 @@ def _removed(error: typer.TyperException, command: str) -> str:
     from ragistry.utils.removed import removed
 
     message = error.format_message()
-    name = message.split("'")[1] if message.startswith("No such command '") else getattr(error, "option_name", "")
+    name = getattr(error, "option_name", "")
+    if message.startswith("No such command '"):
+        name = message.split("'")[1]
+    elif message.startswith("Got unexpected extra argument"):
+        name = "FILE"
     return removed("command", f"{command} {name}".removeprefix("ragistry "))
 
 

@@ -116,8 +116,6 @@ class Asking:
     Attributes:
         dataset: The test set.
         depth: Number of documents of a ranking; of passages if answers are spans.
-        drop_query: Remove the document whose id is the query's. ArguAna is measured so: there each query is a
-            document, too.
         seed: Seed of the order in which techniques take turns.
         timing_repeats: How often some queries are repeated to measure their time.
         cutoffs: Numbers of results below the depth at which measures end.
@@ -129,7 +127,6 @@ class Asking:
 
     dataset: Dataset
     depth: int
-    drop_query: bool = False
     seed: int = 0
     timing_repeats: int = TIMING_REPEATS
     cutoffs: Sequence[int] = ()
@@ -143,6 +140,19 @@ class Asking:
     def known(self) -> set[str]:
         """The ids of the corpus."""
         return {document.id for document in self.dataset.corpus}
+
+    @cached_property
+    def documents(self) -> set[str]:
+        """The queries that are documents, too, with their id and text, and not judged for themselves.
+
+        These are dropped from their own rankings, as in the published results of ArguAna.
+        """
+        texts = {one.id: " ".join(one.whole.split()) for one in self.dataset.corpus if one.id in self.dataset.judged}
+        return {
+            query
+            for query, text in self.dataset.judged.items()
+            if " ".join(text.split()) in texts.get(query, "") and query not in self.dataset.qrels[query]
+        }
 
     def run(self, systems: Sequence[System]) -> None:
         """Ask every system every judged query, each time in a new random order; repeat some queries.
@@ -188,7 +198,7 @@ class Asking:
         self.rankings[name] = {
             query: QueryRanking(
                 query,
-                self.joined([hit for hit in hits if not (self.drop_query and hit[0] == query)])[: self.depth],
+                self.joined([hit for hit in hits if hit[0] != query or query not in self.documents])[: self.depth],
                 0.0,
             )
             for query, hits in found.items()
@@ -274,7 +284,8 @@ class Asking:
         A technique that can rank is asked for keys and places of chunks, and reads no texts.
         """
         spans, stable = bool(self.dataset.spans), system.technique.stable_order
-        documents = depth + self.drop_query  # one more for the document that is dropped
+        is_document = query in self.documents
+        documents = depth + is_document  # one more for the document that is dropped
         per_document = system.chunks_per_document if stable and not spans else 1.0
         wanted = min(TOP_K_LIMIT, math.ceil(documents * per_document))
         while True:
@@ -285,7 +296,7 @@ class Asking:
                 if found is None:
                     found = self._retrieved(system, query, None if system.own_top_k else wanted)
             number = len(found.chunks if found.ranking is None else found.ranking.scores)
-            if self.drop_query:
+            if is_document:
                 found.best.pop(query, None)
             enough = len(found.best) >= depth or number < wanted or wanted == TOP_K_LIMIT
             if enough or system.own_top_k or spans or not stable:

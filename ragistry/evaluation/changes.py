@@ -8,6 +8,8 @@ from typing import Any
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.figures import ALPHA, Pair, names_text, p_text
+from ragistry.evaluation.report.content import ReportTable, Row, difference, p_value
+from ragistry.evaluation.report.text import markdown_table, plain_markdown
 from ragistry.evaluation.result import Comparison
 from ragistry.evaluation.statistics import holm
 from ragistry.evaluation.summary import pairs_of
@@ -34,14 +36,15 @@ class Change:
     only_first: list[str]
     only_second: list[str]
 
+    @property
+    def others(self) -> list[str]:
+        """What differs besides the figures, one line each."""
+        sides = (("first", self.only_first), ("second", self.only_second))
+        return [*(f"only in the {place}: {', '.join(names)}" for place, names in sides if names), *self.differences]
+
     def lines(self) -> list[str]:
         """State the result: a sentence for each technique, then what differs."""
-        sides = [
-            f"only in the {place}: {', '.join(names)}"
-            for place, names in (("first", self.only_first), ("second", self.only_second))
-            if names
-        ]
-        return [*(pair.verdict() for pair in self.pairs), *sides, *self.differences]
+        return [*(pair.verdict() for pair in self.pairs), *self.others]
 
 
 LEAST_EFFECT = 0.01
@@ -67,9 +70,9 @@ class Gate:
     """Whether a change may pass.
 
     Attributes:
-        code: 0: no loss is shown; 1: one is; 2: the reports cannot be compared.
+        code: 0: no loss is shown; 1: one is; 2: nothing can be decided.
         sentence: The result in one sentence.
-        change: The two comparisons side by side; None if they cannot be compared.
+        change: The two comparisons side by side; None if they share nothing.
         p: One-sided corrected p-value of a loss, for each pair of ``change``.
     """
 
@@ -78,21 +81,31 @@ class Gate:
     change: Change | None = None
     p: tuple[float, ...] = ()
 
+    @property
+    def table(self) -> ReportTable | None:
+        """Each technique: how its second report differs from the first one over the queries of both."""
+        if self.change is None:
+            return None
+        rows: list[Row] = [
+            [pair.a.removesuffix(SIDES[0]), difference(pair), p_value(p)]
+            for pair, p in zip(self.change.pairs, self.p, strict=True)
+        ]
+        note = f"Second minus first, over {numbered(self.change.queries, '[query|queries]')}. p is that of a loss."
+        columns = ["technique", f"{self.change.measure} difference [95 %, two-sided]", "p (loss)"]
+        return ReportTable("Changes", columns, rows, note)
+
+    @property
+    def others(self) -> list[str]:
+        """What else differs, one line each."""
+        return [] if self.change is None else [line for line in self.change.others if line not in self.sentence]
+
     def markdown(self) -> str:
         """Return a summary for a pull request."""
-        lines = [f"**{self.sentence}**"]
-        if self.change is not None:
-            lines += [
-                "",
-                f"| technique | {self.change.measure} difference | 95 % interval, two-sided | p (loss) |",
-                "|:--|--:|--:|--:|",
-            ]
-            for pair, p in zip(self.change.pairs, self.p, strict=True):
-                name = pair.a.removesuffix(SIDES[0]).replace("|", "\\|")
-                said = p_text(p).removeprefix("p ").removeprefix("= ")
-                ends = f"{pair.family_low:+.3f} to {pair.family_high:+.3f}"
-                lines.append(f"| {name} | {pair.difference:+.3f} | {ends} | {said} |")
-            lines += ["", *(f"- {line}" for line in self.change.differences)] if self.change.differences else []
+        lines = [f"**{plain_markdown(self.sentence)}**"]
+        if (table := self.table) is not None:
+            lines += ["", *markdown_table(table), "", plain_markdown(table.note)]
+        if self.others:
+            lines += ["", *(f"- {plain_markdown(line)}" for line in self.others)]
         return "\n".join(lines) + "\n"
 
 
@@ -107,12 +120,18 @@ def gate(first: Comparison, second: Comparison, least: float = LEAST_EFFECT) -> 
     """
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
         raise EvaluationError(f"the least effect is {least!r:.80}; it must be from 0 to 1, such as 0.01")
-    if reasons := [*_changed_sets(first, second), *_failed(first, second)]:
-        return Gate(NOT_DECIDED, f"Not decided: {'; '.join(reasons)}.")
-    change = changed(first, second)
+    reasons = [*_changed_sets(first, second), *_failed(first, second)]
+    try:
+        change = changed(first, second)
+    except EvaluationError:
+        if reasons:
+            return Gate(NOT_DECIDED, f"Not decided: {'; '.join(reasons)}.")
+        raise
     # The distribution of the flips is symmetric, so half of the two-sided p-value is one-sided.
     one_sided = [pair.p / 2 if pair.difference < 0 else 1 - pair.p / 2 for pair in change.pairs]
     ps = tuple(holm(one_sided))
+    if reasons:
+        return Gate(NOT_DECIDED, f"Not decided: {'; '.join(reasons)}.", change, ps)
     lost = [
         f"{pair.a.removesuffix(SIDES[0])} lost {-pair.difference:.3f} ({p_text(p)})"
         for pair, p in zip(change.pairs, ps, strict=True)
@@ -170,9 +189,8 @@ def changed(first: Comparison, second: Comparison) -> Change:
         )
     names = [name for name in second.techniques if name in first.techniques]
     if not names:
-        raise EvaluationError(
-            f"the comparisons share no technique: {', '.join(first.techniques)} and {', '.join(second.techniques)}"
-        )
+        theirs = " and ".join(", ".join(one.techniques) or "none" for one in (first, second))
+        raise EvaluationError(f"the comparisons share no technique: {theirs}")
     measure = first.measure
     values: dict[str, dict[str, float]] = {}
     columns = []
@@ -218,8 +236,8 @@ def _differences(first: Comparison, second: Comparison, shared: int) -> list[str
         is_known = one.get(key) is not None and other.get(key) is not None  # a comparison of words has no embedder
         if is_known and (paths := list(_paths(one[key], other[key], key))):
             found.append(f"{text} differ: {listed(paths)}")
-    settings = [(key, one["asking"].get(key), other["asking"].get(key)) for key in ("depth", "drop_query")]
-    found += [f"{key} differs: {this} and {that}" for key, this, that in settings if this != that]
+    if one["asking"]["depth"] != other["asking"]["depth"]:
+        found.append(f"depth differs: {one['asking']['depth']} and {other['asking']['depth']}")
     for name in second.techniques:
         if name in first.techniques:
             paths = list(_paths(one["techniques"].get(name), other["techniques"].get(name), name))

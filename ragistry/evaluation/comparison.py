@@ -22,7 +22,7 @@ from ragistry.evaluation.data.checks import check_queries
 from ragistry.evaluation.data.dataset import ASKED, Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.evaluation.measures import Measure, parse_measures
-from ragistry.evaluation.outputs import check_outputs, check_run_names, write_runs
+from ragistry.evaluation.outputs import check_outputs
 from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
@@ -62,12 +62,9 @@ def compare(
     chunk_size: str | int | Chunking | None = None,
     embed_models: Sequence[str] = (),
     depth: int | None = None,
-    drop_query: bool = False,
     seed: int = 0,
     tune_on: float | None = None,
     timing_repeats: int = TIMING_REPEATS,
-    show_questions: bool = False,
-    runs: str | Path | None = None,
     cache: str | Path | None = None,
     answers: str | Path | bool = True,
     progress: Progress | bool | None = True,
@@ -75,7 +72,8 @@ def compare(
     """Compare techniques on a test set and report which differences are significant.
 
     The index of a test set has opaque names of sources, and techniques can only read it. A technique that raises, when
-    it is built or asked, is left out; `Comparison.failures` has the error.
+    it is built or asked, is left out; `Comparison.failures` has the error. Questions that people asked are in the
+    result by their ids.
 
     Args:
         techniques: Names of techniques.yaml, or a mapping of names to any of: a name of techniques.yaml (None: the
@@ -100,12 +98,9 @@ def compare(
             ``"folder:./models/mine"``. Every technique that uses vectors is compared with each of them, over one index
             for each. Vectors of the library and of earlier comparisons are reused by text.
         depth: Number of documents of a ranking, 1 to 1,000.
-        drop_query: Remove the result whose id is the query's.
         seed: Seed of all random choices.
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
-        show_questions: Show the texts of questions that people asked; otherwise the report has their ids.
-        runs: A folder for TREC runs.
         cache: A folder that keeps indexes (default: in the data of the workspace).
         answers: The file that keeps what models, endpoints and functions answer. A question that it has is not asked
             again, and counts with its first time. True: the file of the workspace, if there is one. False: ask anew.
@@ -122,15 +117,15 @@ def compare(
     progress, load = shown_progress(progress), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     kept = answers if isinstance(answers, bool) else Path(answers)
     outputs = {"answers": kept if isinstance(kept, Path) else None}
-    check_outputs(files=outputs, folders={"runs": runs, "cache": cache}, seed=seed)
+    check_outputs(files=outputs, folders={"cache": cache}, seed=seed)
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
     chunking = _chunking(chunk_size, tested, embed_models)
     _check_models(embed_models, chunking)
-    cache, runs = (None if path is None else Path(path) for path in (cache, runs))
+    cache = None if cache is None else Path(cache)
     deepest = _depth(depth, parsed)
     cutoffs = sorted({one.cutoff for one in parsed if one.cutoff and one.cutoff < deepest})
-    asking = Asking(tested, deepest, drop_query, seed, timing_repeats, cutoffs, progress=progress)
+    asking = Asking(tested, deepest, seed, timing_repeats, cutoffs, progress=progress)
     columns = variants(list(objects), chunking, grid or {})
     if chunk_size is not None and CHUNK_SIZE in (grid or {}):
         raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
@@ -143,8 +138,6 @@ def compare(
             contenders = replace(contenders, variants=columns, workspace=workspace)
         baseline = _first_variant(baseline, columns)
         _check_options(columns, baseline, margin, tune_on, timing_repeats)
-        if runs is not None:
-            check_run_names([column.name for column in columns])
         systems, errors, embedder, default, asking.answers = build_systems(stack, contenders, progress)
         asking.failures.update({name: failure(error) for name, error in errors.items()})
         asking.run(systems)
@@ -170,7 +163,7 @@ def compare(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     baseline = baseline or _default_baseline(default, columns)
-    shown = tested if show_questions else _with_hidden_questions(tested)
+    shown = _with_hidden_questions(tested)
     result = summarise(
         shown,
         asking.rankings,
@@ -196,8 +189,6 @@ def compare(
         tune_on=tune_on,
         embedders=_with_each_model(columns, embed_models, baseline),
     )
-    if runs is not None:
-        write_runs(runs, result.runs, result.failures)
     return replace(result, problems=[*result.problems, *check_queries(tested, shown.queries)])
 
 
@@ -348,7 +339,6 @@ def _asking_record(systems: Sequence[System], asking: Asking) -> dict[str, Any]:
     own = ", ".join(one.name for one in systems if one.run is None and (one.index is None or one.index.contents))
     return {
         "depth": asking.depth,
-        "drop_query": asking.drop_query,
         "warm_up_queries": WARM_UP,
         "timing": "a search for the technique's own number of results; "
         f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",

@@ -56,17 +56,17 @@ def check_outputs(*, files: Paths, folders: Paths, seed: int) -> None:
         raise EvaluationError("\n  ".join([*count, *problems]))
 
 
-def check_run_names(techniques: Iterable[str]) -> None:
-    """Raise `EvaluationError` if the runs of two techniques would be the same file."""
+def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()) -> None:
+    """Write a TREC run for each technique, and delete the runs of failed ones. Equal rankings give equal bytes.
+
+    Raises:
+        EvaluationError: The runs of two techniques would be the same file; none is written.
+    """
     names: dict[str, str] = {}
-    for name in techniques:
+    for name in runs:
         other = names.setdefault(file_name(name).casefold(), name)
         if other != name:
             raise EvaluationError(f"{other!r} and {name!r} would share the file {file_name(name)}.run; rename one")
-
-
-def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()) -> None:
-    """Write a TREC run for each technique, and delete the runs of failed ones. Equal rankings give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in failed:
         (folder / f"{file_name(name)}.run").unlink(missing_ok=True)
@@ -91,11 +91,16 @@ def keep_report(folder: Path, report: Mapping[str, Any]) -> Path:
     made = re.sub(r"[^0-9T]", "", report["provenance"]["made"].split("+")[0])
     name = re.sub(r"[^\w.-]+", "-", report["dataset"])[:60]
     path = folder / f"{made}-{name}-{sha256(text.encode()).hexdigest()[:8]}.json"
+    write_text(path, text)
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a report. Raises `EvaluationError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvaluationError(
-            f"cannot write {str(path)!r}: {error.strerror}; free disk space, or check its permissions"
+            f"cannot write {str(path)!r}: {error.strerror}; free disk space, or choose another file"
         ) from error
-    return path

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
+from ragistry.errors import EvaluationError
 from ragistry.evaluation.figures import Pair, TechniqueResult
 from ragistry.evaluation.statistics import questions_needed
 from ragistry.utils.wording import numbered
@@ -194,12 +195,20 @@ def plan(comparison: Comparison | None = None) -> list[tuple[str, list[int]]]:
 
     Returns:
         Label of a row, and its numbers of questions.
+
+    Raises:
+        EvaluationError: The comparison has no pair of techniques.
     """
     if comparison is None:
         return [
             (f"deviation {deviation}", [questions_needed(difference, deviation) for difference in PLAN_DIFFERENCES])
             for deviation in PLAN_DEVIATIONS
         ]
+    if not comparison.main_pairs:
+        raise EvaluationError(
+            f"the comparison on {comparison.name!r} has no two different techniques, so their deviation is unknown; "
+            "compare another one, or use `ragistry plan` without a report"
+        )
     family = len(comparison.main_pairs)
     return [
         (f"{pair.a} against {pair.b}", [questions_for(pair, difference, family) for difference in PLAN_DIFFERENCES])

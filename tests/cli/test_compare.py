@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,17 +75,18 @@ def test_run_of_another_program_is_a_contender(ragistry: Run, tmp_path: Path) ->
         assert wrong.partition("=")[0] in failed.err
 
 
-def test_two_reports_are_compared(ragistry: Run) -> None:
+def test_gate_names_what_else_differs(ragistry: Run, tmp_path: Path) -> None:
     ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
     ragistry(*COMPARE, "-t", "bm25", "--depth", "150", "--json", "b.json")
-    done = ragistry("compare", "a.json", "b.json")
-    assert done.code == 0
-    assert done.out.splitlines()[1:] == ["only in the first: naive", "depth differs: 100 and 150"]
-    assert done.out.startswith("no difference shown between bm25 (second) and bm25 (first) in nDCG@10")
-    for wrong in (["a.json"], ["a.json", "b.json", "a.json"], ["a.json", "b.json", "--dataset", "topics"]):
-        assert ragistry("compare", *wrong).code == 2
-    failed = ragistry("compare", "a.json", "nothing.json")
-    assert (failed.code, "nothing.json" in failed.err) == (1, True)
+    done = ragistry("gate", "a.json", "b.json")
+    assert (done.code, done.err) == (0, "")
+    check_message(done.out)
+    fewer = topics()
+    write_beir(replace(fewer, qrels=dict(list(fewer.qrels.items())[1:])), tmp_path / "fewer")
+    ragistry("compare", "--dataset", "fewer", "-t", "bm25", "--json", "c.json")
+    undecided = ragistry("gate", "a.json", "c.json")
+    assert undecided.code == 2
+    check_message(undecided.out)
 
 
 def test_gate_ends_with_0_1_or_2(ragistry: Run, tmp_path: Path) -> None:
@@ -94,31 +96,39 @@ def test_gate_ends_with_0_1_or_2(ragistry: Run, tmp_path: Path) -> None:
         queries = report["techniques"]["bm25"]["per_query"]["nDCG@10"]
         report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(queries, value)
         (tmp_path / name).write_text(json.dumps(report))
-    passed = ragistry("compare", "a.json", "a.json", "--gate", "--markdown", "summary.md")
+    passed = ragistry("gate", "a.json", "a.json", "--markdown", "summary.md")
     assert passed.code == 0
-    assert (tmp_path / "summary.md").read_text().startswith(f"**{passed.out.strip()}**\n\n| technique |")
-    lost = ragistry("compare", "a.json", "worse.json", "--gate", "--markdown", "-")
-    assert (lost.code, "Failed: bm25 lost" in lost.out) == (1, True)
-    assert ragistry("compare", "worse.json", "a.json", "--gate").code == 0
-    assert ragistry("compare", "a.json", "worse.json", "--gate", "--min-effect", "0.9").code == 0
+    assert (tmp_path / "summary.md").read_text().startswith(f"**{passed.out.splitlines()[0]}**\n\n| technique |")
+    lost = ragistry("gate", "a.json", "worse.json", "--markdown", "-")
+    assert (lost.code, lost.out.startswith("**Failed: bm25 lost")) == (1, True)
+    assert ragistry("gate", "worse.json", "a.json").code == 0
+    assert ragistry("gate", "a.json", "worse.json", "--min-effect", "0.9").code == 0
     report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(["q-tea"], float("nan"))
     (tmp_path / "nan.json").write_text(json.dumps(report))
     (tmp_path / "cut.json").write_text("{")
-    for wrong in (["a.json", "nan.json"], ["cut.json", "a.json"], ["a.json", "nothing.json"], ["a.json"], []):
-        undecided = ragistry("compare", *wrong, "--gate")
-        assert undecided.code == 2, wrong
-    assert ragistry("compare", "a.json", "a.json", "--gate", "--min-effect", "-1").code == 2
+    (tmp_path / "earlier.json").write_text(json.dumps(report | {"techniques": {"bm25": {"mean": 1}}}))
+    failed = {**report, "techniques": {}, "failures": {"bm25": {"query": "", "error": "gone"}}}
+    (tmp_path / "failed.json").write_text(json.dumps({**failed, "pairs": [], "diagnosis": []}))
+    for wrong in ("nan.json", "cut.json", "nothing.json", "earlier.json", "failed.json"):
+        for sides in (("a.json", wrong), (wrong, "a.json")):
+            undecided = ragistry("gate", *sides)
+            assert (undecided.code, undecided.err) == (2, ""), wrong
+            assert undecided.out.startswith("Not decided: "), undecided.out
+            assert undecided.out.count("\n") == 1, undecided.out
+        planned = ragistry("plan", wrong)
+        planned.refused(1, *(() if wrong == "failed.json" else (wrong,)))
 
 
 def test_plan_shows_how_many_questions_a_difference_needs(ragistry: Run) -> None:
-    usual = ragistry("compare", "--plan")
+    usual = ragistry("plan")
     assert usual.code == 0, usual.err
     assert ["deviation 0.2", "785", "126", "32", "8"] in [
         re.split(r"\s{2,}", line.strip()) for line in usual.out.splitlines()
     ]
     ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
-    assert "naive against bm25" in ragistry("compare", "a.json", "--plan").out
-    assert ragistry("compare", "a.json", "a.json", "--plan").code == 2
+    assert "naive against bm25" in ragistry("plan", "a.json").out
+    ragistry(*COMPARE, "-t", "bm25", "--json", "alone.json")
+    ragistry("plan", "alone.json").refused(1)
 
 
 def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -> None:
@@ -147,7 +157,7 @@ def test_grid_is_measured_and_one_variant_chosen_on_a_part_of_the_queries(ragist
 
 def test_every_output_is_tried_before_any_work(ragistry: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    outputs = ("--html", "topics", "--markdown", "file/x.md", "--runs", "file", "--cache", "file/c", "--seed", "-1")
+    outputs = ("--html", "topics", "--markdown", "file/x.md", "--runs", "file", "--answers", "file/c", "--seed", "-1")
     done = ragistry(*COMPARE, *outputs)
     assert (done.code, done.out) == (1, "")
     check_message(done.err, "5 problems", "'topics'", "'file/x.md'", "'file'", "'file/c'", "-1")

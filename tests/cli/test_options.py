@@ -40,14 +40,14 @@ LINES = [
     "techniques --available", "config models", "config", "doctor", "verify", "repair",
     "repair --discard", "reembed", "backup all.zip", "restore all.zip new",
     "store copy local '{use: chroma, path: other}'", "serve token me", "mcp skill agents",
-    "compare worse.json better.json", "compare --plan", "compare better.json worse.json --gate",
+    "gate better.json worse.json", "plan", "plan better.json",
     f"{COMPARE} --dataset topics", f"{COMPARE} --queries asked.jsonl",
     "compare --dataset topics --run theirs=their.run", "testset make set", "testset make set --from folder",
     "testset make set --from asked", "testset make set --kind sentence", "testset forget",
 ]  # fmt: skip
 VALUES: dict[str, object] = {
     "--answers": "kept.db",
-    "--baseline": "naive", "--before": 1, "--cache": "kept", "--chunk-size": 60, "--collection": "econ",
+    "--baseline": "naive", "--before": 1, "--chunk-size": 60, "--collection": "econ",
     "--collections": "notes", "--column": 3, "--context": 1, "--create": "About x", "--dataset": "topics",
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",
     "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
@@ -63,7 +63,7 @@ FAILING = {
     "backup all.zip",
     "check answer.md",
     "ingest elsewhere/tea.txt -c notes",
-    "compare better.json worse.json --gate",
+    "gate better.json worse.json",
 }
 SAME = {
     "check answer.md": ["--strict"],  # its quotation is cited
@@ -75,10 +75,9 @@ SAME = {
     "ingest - -c notes --name a.md": ["--replace"],
     "ingest folder -c more --create x": ["--prune", "--replace"],  # the collection is new
     "store copy local '{use: chroma, path: other}'": ["--prune"],
-    # People asked none of the questions, and the model answers the same again.
-    f"{COMPARE} --dataset topics": ["--show-questions", "--cache", "--no-answers"],
-    f"{COMPARE} --queries asked.jsonl": ["--cache", "--no-answers"],
-    "compare --dataset topics --run theirs=their.run": ["--show-questions"],
+    # The model answers the same again.
+    f"{COMPARE} --dataset topics": ["--no-answers"],
+    f"{COMPARE} --queries asked.jsonl": ["--no-answers"],
 }
 """Options that change nothing here, because what they ask for is so already."""
 WRITTEN = (".json", ".jsonl", ".md", ".html", ".yaml", ".run", ".tsv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 
 from ragistry import connect
 from ragistry.errors import ConfigError, DatasetError, ModelError, TechniqueError, UnsupportedError
-from ragistry.evaluation import as_technique, compare, markdown, page, read_library, read_run
+from ragistry.evaluation import Text, as_technique, compare, markdown, page, read_library, read_run
+from ragistry.evaluation.outputs import write_runs
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.wire import Reply
@@ -32,9 +34,8 @@ def written(path, rows=ROWS):
 def test_run_is_a_contender_measured_as_others(tmp_path):
     # Lines are unsorted: scores decide.
     run = read_run(written(tmp_path / "their.run", ROWS[::-1]))
-    result = compare(
-        {"own": Answers(first), "theirs": run}, numbered(4), ["RR@10"], runs=tmp_path / "runs", progress=False
-    )
+    result = compare({"own": Answers(first), "theirs": run}, numbered(4), ["RR@10"], progress=False)
+    write_runs(tmp_path / "runs", result.runs)
     theirs = result.techniques["theirs"]
     assert theirs.per_query["RR@10"] == {"q0": 1.0, "q1": 0.5, "q2": 1.0, "q3": 0.0}
     assert not theirs.timed
@@ -56,7 +57,9 @@ def test_compressed_run_is_recognised_by_its_content(tmp_path, name):
 
 def test_depth_and_the_querys_own_document_are_those_of_the_comparison():
     run = {"q0": {"q0": 9, "d1": 5, "d0": 4}, "q1": [("d1", 1)]}
-    result = compare({"r": run}, numbered(2), ["RR@2"], depth=2, drop_query=True, progress=False)
+    dataset = numbered(2)
+    dataset = replace(dataset, corpus=[*dataset.corpus, Text("q0", "", "query 0")])
+    result = compare({"r": run}, dataset, ["RR@2"], depth=2, progress=False)
     assert result.runs["r"] == {"q0": [("d1", 5.0), ("d0", 4.0)], "q1": [("d1", 1.0)]}
 
 

@@ -62,7 +62,7 @@ def test_chunks_are_those_of_the_library_without_the_words_of_the_queries(worksp
 
 
 def test_comparison_embeds_only_the_chunks_that_differ(workspace, made, tmp_path):
-    compared = compare(["naive", "bm25"], made, workspace=workspace, cache=tmp_path, runs=tmp_path / "runs")
+    compared = compare(["naive", "bm25"], made, workspace=workspace, cache=tmp_path)
     [index] = compared.indexes.values()
     chunks = [chunk for chunks in library_chunks(made, workspace.store).values() for chunk in chunks]
     known = {searched_text(chunk.content, chunk.metadata) for chunk in workspace.store.scan()}

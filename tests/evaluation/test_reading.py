@@ -205,7 +205,7 @@ def test_gate_closes_at_a_shown_loss_of_the_least_effect():
     assert (lost.code, gate(after, before).code, gate(before, before).code) == (LOST, PASSED, PASSED)
     assert (gate(before, after, 0.5).code, gate(before, after, 0.501).code) == (LOST, PASSED)
     check_message(lost.sentence, "b lost 0.500")
-    assert "| b | -0.500 |" in lost.markdown()
+    assert "| b | \N{MINUS SIGN}0.500 " in lost.markdown()
     assert gate(before, replace(after, failures={"b": TechniqueFailure("", "no")})).code == NOT_DECIDED
     with refused(EvaluationError, "-1"):
         gate(before, after, -1)

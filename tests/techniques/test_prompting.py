@@ -206,18 +206,17 @@ def test_comparison_is_recorded_and_repeated_without_the_model(tmp_path):
             encoding="utf-8",
         )
         with hashed_workspace(tmp_path) as workspace:
-            live = compare(asking, dataset, workspace=workspace, answers=kept, runs=tmp_path / "live")
+            live = compare(asking, dataset, workspace=workspace, answers=kept)
             asked = len(server.requests)
             assert asked > 0
-            again = compare(asking, dataset, workspace=workspace, answers=kept, runs=tmp_path / "again")
+            again = compare(asking, dataset, workspace=workspace, answers=kept)
             assert len(server.requests) == asked
             plainly = compare(asking, dataset, workspace=workspace, answers=False)
     assert not live.failures | again.failures | plainly.failures
     for name in asking:
         calls = [one.techniques[name].calls for one in (live, again, plainly)]
         assert calls[0] == calls[1] == calls[2] >= 2 * len(queries), "a query costs what it costs alone"
-        runs = [(tmp_path / folder / f"{name}.run").read_bytes() for folder in ("live", "again")]
-        assert runs[0] == runs[1]
+        assert live.runs[name] == again.runs[name]
 
 
 def test_several_prompts_are_asked_in_parallel_and_answered_in_their_order():

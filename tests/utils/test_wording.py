@@ -43,7 +43,7 @@ def test_what_is_wrong_once_is_said_in_the_singular() -> None:
 
 def test_a_comparison_of_one_query_and_one_document_is_told_in_the_singular(tmp_path: Path) -> None:
     def compared() -> Comparison:
-        return compare({"right": Answers(first, 0), "more": Elsewhere(first)}, queries(1), runs=tmp_path)
+        return compare({"right": Answers(first, 0), "more": Elsewhere(first)}, queries(1))
 
     compared()
     result = compared()

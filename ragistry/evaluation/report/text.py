@@ -99,35 +99,36 @@ def print_table(table: ReportTable, out: Console, *, wrap: bool = True) -> None:
 def markdown(comparison: Comparison) -> str:
     """Return the report as Markdown, with the most different queries but without their rankings."""
     made = tables(comparison)
-    lines = [f"# Retrieval techniques on {_plain(comparison.name)}"]
+    lines = [f"# Retrieval techniques on {plain_markdown(comparison.name)}"]
     for line in comparison.first_lines:
-        lines += ["", f"**{_plain(line)}**"]
+        lines += ["", f"**{plain_markdown(line)}**"]
     lines += _listed("Failed techniques", failures(comparison))
     if first := made.pop("overview", None):
-        lines += ["", *_table(first), "", _plain(first.note)]
+        lines += ["", *markdown_table(first), "", plain_markdown(first.note)]
     lines += _listed("", comparison.warnings[:1])
-    lines += ["", f"{_plain(about(comparison))}."]
+    lines += ["", f"{plain_markdown(about(comparison))}."]
     lines += _listed("More warnings", comparison.warnings[1:])
     for table in made.values():
-        lines += ["", f"## {_plain(table.title)}", "", *_table(table), "", _plain(table.note)]
+        lines += ["", f"## {plain_markdown(table.title)}", "", *markdown_table(table), "", plain_markdown(table.note)]
     lines += _listed("Notes", [*comparison.notes, *(f"Test set: {problem}" for problem in comparison.problems)])
     lines += _listed("Provenance", [f"{name}: {text}" for name, text in origin(comparison).items()])
     return "\n".join(lines) + "\n"
 
 
 def _listed(title: str, items: Iterable[str]) -> list[str]:
-    points = [f"- {_plain(item)}" for item in items]
+    points = [f"- {plain_markdown(item)}" for item in items]
     return ["", *([f"## {title}", ""] if title else []), *points] if points else []
 
 
-def _table(table: ReportTable) -> list[str]:
-    rows = [[_plain(str(cell)).strip() for cell in row] for row in table.rows]
+def markdown_table(table: ReportTable) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    rows = [[plain_markdown(str(cell)).strip() for cell in row] for row in table.rows]
     for place in table.strong:
         rows[place] = [f"**{cell}**" if cell else "" for cell in rows[place]]
     rule = ["--:" if kind == "number" else ":--" for kind in table.kinds]
-    return [f"| {' | '.join(cells)} |" for cells in (map(_plain, table.columns), rule, *rows)]
+    return [f"| {' | '.join(cells)} |" for cells in (map(plain_markdown, table.columns), rule, *rows)]
 
 
-def _plain(text: str) -> str:
+def plain_markdown(text: str) -> str:
     """Escape Markdown's special characters."""
     return text.translate(_MARKS)
