@@ -25,7 +25,7 @@ OTHER = "Another passage"
 OpenPassage = Callable[[Document], Awaitable[None]]
 WHY = {
     "no targets": "there is nothing to search",
-    "only target": "there is only one target",
+    "only target": "there is only one, or the search was limited to it",
     "named": "the search was limited to it",
     "best": "one target scores higher than all others",
     "small margin": "several targets have similar scores, and all of them are searched",

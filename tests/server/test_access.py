@@ -198,6 +198,13 @@ def test_condition_stays_within_the_collections_of_the_token(guarded: TestClient
     assert guarded.get("/v1/orphans", headers=headers).status_code == 403
 
 
+def test_route_of_a_limited_token_does_not_show_that_other_collections_exist(
+    guarded: TestClient, secrets: Secrets
+) -> None:
+    answer = guarded.post("/v1/route", json={"query": "rain", "technique": "routed"}, headers=bearer(secrets.tea))
+    assert (answer.json()["rule"], answer.json()["chosen"]) == ("only target", ["tea"])
+
+
 def test_limited_admin_creates_and_renames_only_its_collections(guarded: TestClient, secrets: Secrets) -> None:
     headers = bearer(secrets.tea)
     refused = guarded.post("/v1/collections", json={"name": "other"}, headers=headers)

@@ -60,7 +60,7 @@ def test_trace_says_where_a_query_went_and_why(opened):
     assert detail["margin"] > 0.05
     assert 0 < detail["fit"] <= 1
     named = opened.search(QUESTIONS["garage"], technique="routed", collection="kitchen")
-    assert route_stage(named).detail["rule"] == "named"
+    assert route_stage(named).detail["rule"] == "only target"
     assert route_stage(named).model_calls == 0, "a collection that is named is searched without asking"
     assert collections_of(named.documents) == {"kitchen"}
 

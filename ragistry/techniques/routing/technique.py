@@ -27,7 +27,6 @@ from ragistry.techniques.routing.route import (
     LLMRouter,
     Route,
     Router,
-    Rule,
     route_to_all,
 )
 from ragistry.techniques.routing.samples import Samples
@@ -167,8 +166,8 @@ class CollectionRoutedTechnique:
             if len(within) > 1:
                 route = self.router.route(query, within, where)
             else:
-                rule: Rule = "no targets" if not within else "only target" if len(targets) == 1 else "named"
-                route = route_to_all(self.config.router, rule, within)
+                # The same whether other targets exist: a condition may stand for collections that a caller cannot see.
+                route = route_to_all(self.config.router, "only target" if within else "no targets", within)
             this.detail.update(route.detail())
             self._check_names(targets)
         return within, route
