@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -155,8 +154,7 @@ def find_part(use: str, group: str, kind: str) -> Any:
     if ":" in use:
         return resolve_object(use)
     if spec := BUILT_IN[group].get(use):
-        with modules_of(None):
-            return resolve_object(spec)
+        return resolve_object(spec)
     offer = find_offer(use, group, kind)
     try:
         with modules_of(None):
@@ -182,10 +180,9 @@ def digest_of(spec: str) -> str:
     Raises `ConfigError` if the form is wrong, or no such module is found.
     """
     name, _ = _split(spec)
-    first, folder = name.partition(".")[0], _folder.get()
-    found = _file(folder, first) or _found(first)
+    found = _place(spec, name)
     if found is None:
-        raise ConfigError(f"cannot load {spec!r}: {_missing(first)}")
+        raise ConfigError(f"cannot load {spec!r}: {_missing(name.partition('.')[0])}")
     file = _file(found.parents[1 if found.name == "__init__.py" else 0], name)
     return sha256(file.read_bytes()).hexdigest()[:16] if file else ""
 
@@ -199,8 +196,8 @@ def _a_class(use: str, kind: str, found: Any) -> type[Any]:
 def resolve_object(spec: str) -> Any:
     """Import ``"package.module:attr"`` and return the attribute; see `modules_of` for the files of a workspace.
 
-    Raises `ConfigError` with the cause: wrong form, missing module, a missing dependency of the module, an error during
-    its import, or a missing attribute.
+    Raises `ConfigError` with the cause: wrong form, missing module, a file of the workspace with the name of another
+    module, a missing dependency of the module, an error during its import, or a missing attribute.
     """
     module_name, attribute = _split(spec)
     module = _import(spec, module_name)
@@ -220,12 +217,12 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    is_own = _folder.get() is not None
-    full = importable(name) if is_own else name
+    if _folder.get() is not None:
+        _place(spec, name)
     try:
-        module = import_module(full)
+        return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{full}.".startswith(f"{error.name}."):
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise ConfigError(f"cannot load {spec!r}: {_missing(error.name)}") from error
         raise ConfigError(
             f"cannot load {spec!r}: module {name!r} needs {error.name!r}, which is not installed; "
@@ -238,9 +235,6 @@ def _import(spec: str, name: str) -> ModuleType:
             f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
             f"see it alone with: python -c 'import {name}'"
         ) from error
-    if is_own:
-        check_imported(module)
-    return module
 
 
 def _missing(name: str) -> str:
@@ -250,21 +244,23 @@ def _missing(name: str) -> str:
         return f"no module {name!r}; install its package, or put {name}.py on the Python path"
     siblings = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
     suggestion = did_you_mean(last, siblings) or f"; its modules: {listed(siblings)}"
-    return f"package {written_name(parent)!r} has no module {last!r}{suggestion}"
+    return f"package {parent!r} has no module {last!r}{suggestion}"
 
 
-PREFIX = "_workspace_"
-"""Prefix of the package names, before a digest of the folder."""
+_folder: ContextVar[Path | None] = ContextVar("folder whose files are named", default=None)
 
-_folder: ContextVar[Path | None] = ContextVar("folder whose files go before others", default=None)
-_known: set[Path] = set()
+
+def find_modules_in(folder: Path) -> None:
+    """Let Python find modules in a folder, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 @contextmanager
 def modules_of(folder: Path | None) -> Iterator[None]:
-    """Import files of ``folder`` before all other modules, in this block and thread; None: no folder."""
+    """Let names in this block and thread be those of files of ``folder``, if it has them; None: no folder."""
     if folder is not None:
-        _known.add(folder)
+        find_modules_in(folder)
     token = _folder.set(folder)
     try:
         yield
@@ -272,51 +268,17 @@ def modules_of(folder: Path | None) -> Iterator[None]:
         _folder.reset(token)
 
 
-def importable(name: str) -> str:
-    """Return the name under which to import a module: its own, or one inside the package of the folder."""
-    folder, first = _folder.get(), name.partition(".")[0]
-    own = _file(folder, first)
-    if folder is None or own is None or own == _found(first):
-        return name
-    return f"{_package(folder)}.{name}"
+def _place(spec: str, name: str) -> Path | None:
+    """Return the file of the first part of a module's name; None if there is no such module.
 
-
-def written_name(name: str) -> str:
-    """Return the argument of `importable` for its result."""
-    return name.partition(".")[2] if name.startswith(PREFIX) else name
-
-
-def check_imported(module: ModuleType) -> None:
-    """Raise `ConfigError` if a module would import a file of another workspace instead of one in its folder.
-
-    Checks its import statements, and recursively those of imported files of the folder.
+    Raises `ConfigError` if a file of the folder has the name of another module: Python keeps one module per name.
     """
-    folder = _folder.get()
-    if folder is None or folder not in Path(getattr(module, "__file__", None) or "").resolve().parents:
-        return
-    waiting, seen = [module.__name__], set()
-    while waiting:
-        name = waiting.pop()
-        path = _file(folder, written_name(name))
-        if name in seen or path is None:
-            continue
-        seen.add(name)
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        names = {choice for choices in imports_in(path.read_bytes(), package) for choice in choices}
-        waiting += [package, *(one for one in sorted(names) if _is_own(folder, one, path))]
-
-
-def _is_own(folder: Path, name: str, path: Path) -> bool:
-    """Return whether an import of the file at ``path`` is a file of the folder. Raises `ConfigError` if shadowed."""
     first = name.partition(".")[0]
-    own = _file(folder, first)
-    used = _found(first) if own else None
-    if used and own != used and used in {_file(known, first) for known in _known}:
-        raise ConfigError(
-            f"{path} imports {first!r}, but gets {str(used)!r} of another workspace; rename "
-            f"{str(own)!r}, because Python keeps one module per name"
-        )
-    return name.startswith(PREFIX) or (own is not None and own == used)
+    own, found = _file(_folder.get(), first), _found(first)
+    if own is not None and own.resolve() != found:
+        place = f"at {str(found)!r}" if found else "that is loaded"
+        raise ConfigError(f"cannot load {spec!r}: Python takes {first!r} for the module {place}; rename {str(own)!r}")
+    return found
 
 
 def _file(folder: Path | None, name: str) -> Path | None:
@@ -335,35 +297,3 @@ def _found(first: str) -> Path | None:
     except (ImportError, ValueError):  # a module created by code
         return None
     return Path(spec.origin).resolve() if spec is not None and spec.origin else None
-
-
-def _package(folder: Path) -> str:
-    """Return the name of a package whose modules are the files of the folder."""
-    name = f"{PREFIX}{sha256(str(folder).encode()).hexdigest()[:16]}"
-    package = ModuleType(name)
-    package.__path__ = [str(folder)]
-    sys.modules.setdefault(name, package)
-    return name
-
-
-@lru_cache(maxsize=2_000)
-def imports_in(source: bytes, package: str) -> tuple[tuple[str, ...], ...]:
-    """Return the possible module names of each import, the more likely first; empty if the file is not Python.
-
-    ``package``: the package of the file; empty without one.
-    """
-    try:
-        return tuple(_imports(ast.parse(source), package))
-    except (SyntaxError, ValueError, ImportError):  # the last: a dot too many
-        return ()
-
-
-def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name,) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            origin = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
-            yield from ((f"{origin}.{alias.name}", origin) for alias in node.names)
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield from _imports(node, package)

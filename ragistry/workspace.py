@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -22,7 +21,7 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
 from ragistry.models.registry import EmbedderSettings, Models, choose_embedder, chunking_of, names_of, uses_ollama
-from ragistry.plugins import resolve_object
+from ragistry.plugins import find_modules_in, resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader, has_tesseract
@@ -60,8 +59,7 @@ def open_workspace(
         if root.exists():
             raise SourceNotFoundError(f"no folder, but a file: {str(path)!r}; name the folder of the workspace")
         raise SourceNotFoundError(f"no such folder: {str(path)!r}; make it, or run `ragistry init {path}`")
-    if str(root.resolve()) not in sys.path:
-        sys.path.append(str(root.resolve()))  # `use: "module:Class"` may name a file of the workspace
+    find_modules_in(root.resolve())  # `use: "module:Class"` may name a file of the workspace
     problems, resources = Problems(), _Resources()
     resolved = resolve(root, settings, problems=problems)
     workspace = resources.workspace = Workspace(root, resolved, exclusive=exclusive)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -63,6 +64,17 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGISTRY_", "CHROMA_", "OLLAMA_", "DOCPROC_", "RAG_")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_modules_of_other_tests() -> Iterator[None]:
+    """Python keeps one module per name: forget the files that a test wrote."""
+    yield
+    folder = tempfile.gettempdir()
+    sys.path[:] = [path for path in sys.path if not path.startswith(folder)]
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(folder):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session", autouse=True)

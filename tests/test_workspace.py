@@ -139,25 +139,3 @@ def test_settings_that_cannot_be_used_are_refused_with_their_place(tmp_path: Pat
     (tmp_path / ".ragistry").write_text("a file", encoding="utf-8")
     with ragistry.open_workspace(tmp_path) as workspace, refused(StoreError, tmp_path / ".ragistry"):
         _ = workspace.store
-
-
-def test_two_workspaces_have_their_own_techniques_and_nodes_of_one_name(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (root := tmp_path / name).mkdir()
-        (root / "twice_named.py").write_text(
-            f"from pocketflow import Node\nclass Mine:\n    at = {name!r}\n"
-            "    def __init__(self, config, *, base): self.base = base\n"
-            "    def retrieve(self, query, **options): return self.base.retrieve(query, **options)\n"
-            f"class Step(Node):\n    actions = frozenset({{{name!r}}})\n",
-            encoding="utf-8",
-        )
-        write(
-            root,
-            techniques="techniques:\n  naive: {use: naive}\n  mine: {use: 'twice_named:Mine', base: naive}\n"
-            f"  steps: {{use: pipeline, steps: {{one: {{node: 'twice_named:Step', on: {{{name}: END}}}}}}}}\n",
-        )
-    with ragistry.open_workspace(tmp_path / "a") as a, ragistry.open_workspace(tmp_path / "b") as b:
-        assert [one.technique("mine").technique.at for one in (a, b)] == ["a", "b"]
-        assert [one.technique_over(one.store, "mine").technique.at for one in (a, b)] == ["a", "b"]
-        steps = [one.technique("steps").technique.pipeline.flow.steps["one"].node for one in (a, b)]
-        assert [step.actions for step in steps] == [{"a"}, {"b"}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -14,10 +15,20 @@ import typer
 from ragistry import open_workspace
 from ragistry.cli.doctor import doctor
 from ragistry.errors import RagistryError
+from ragistry.readers.reader_process import close_workers
 from tests.conftest import Corpus
 from tests.messages import refused
 
 NAME = "ragistry_plan-1.0"
+
+
+@pytest.fixture(autouse=True)
+def _new_workers() -> Iterator[None]:
+    """Each test has modules of its own, also in the processes that read."""
+    yield
+    close_workers()
+
+
 READER = """\
 import os
 import sys

@@ -19,7 +19,6 @@ from ragistry.evaluation.systems.foreign import N_RESULTS, ForeignTechnique, Rec
 from ragistry.evaluation.systems.index import DatasetIndex
 from ragistry.evaluation.systems.recorded_answers import AnswerStore, model_of, plain
 from ragistry.evaluation.systems.variants import Variant
-from ragistry.plugins import written_name
 from ragistry.techniques.classes import (
     MODELS,
     RESOURCES,
@@ -267,7 +266,7 @@ def resolve(registry: TechniqueRegistry, name: str) -> dict[str, Any]:
 
 def describe(cls: type[Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a class with its code and configuration."""
-    use = f"{written_name(cls.__module__)}:{cls.__qualname__}"
+    use = f"{cls.__module__}:{cls.__qualname__}"
     return {"use": use, "code": code_hash(cls), "config": plain(config)}
 
 
