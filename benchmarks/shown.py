@@ -211,9 +211,7 @@ def places_of(extracted: Extracted, answer: str) -> set[str]:
     found = set()
     for match in pattern.finditer(extracted.text):
         places = [place for offset, place in extracted.places if offset <= match.start()][-1:]
-        if extracted.page_starts and not extracted.places:
-            found.add(f"p. {sum(start <= match.start() for start in extracted.page_starts)}")
-        elif places and (places[0].page or places[0].sheet):
+        if places and (places[0].page or places[0].sheet):
             found.add(f"p. {places[0].page}" if places[0].page else places[0].sheet)
         elif sections:
             found.add(sections.section_at(match.start(), match.end()).title)

@@ -184,7 +184,7 @@ class _CutSentences:
 
     def __init__(self, extracted: Extracted) -> None:
         self._text = extracted.text
-        starts = extracted.page_starts if not extracted.places else ()
+        starts = [start for start, _ in extracted.places] if extracted.format == "pdf" else []
         self._pages = (
             [
                 (first, first + len(_PAGE_NUMBER.sub("", extracted.text[first:stop].rstrip())))
@@ -228,7 +228,8 @@ def _line_starts(text: str) -> Iterator[int]:
 
 def _place_changes(extracted: Extracted) -> list[int]:
     """Return the offsets at which another page, slide, sheet, chapter or part of the document begins."""
-    changes, last = list(extracted.page_starts) if not extracted.places else [], None
+    changes: list[int] = []
+    last = None
     for offset, place in extracted.places:
         current = (place.page, place.sheet, place.chapter, place.part)
         if current != last:
@@ -305,12 +306,9 @@ def _add_place(extracted: Extracted, place_starts: Sequence[int], metadata: dict
     start = metadata["start"]
     if at := bisect_right(place_starts, start):
         place = extracted.places[at - 1][1]
-        named = {"page": place.page, "sheet": place.sheet, "part": place.part, "chapter": place.chapter}
+        named = {"page": place.page, "page_label": place.label, "sheet": place.sheet}
+        named |= {"part": place.part, "chapter": place.chapter}
         metadata.update({key: value for key, value in named.items() if value})
-    elif extracted.page_starts:
-        page = metadata["page"] = bisect_right(extracted.page_starts, start)
-        if label := extracted.page_labels[page - 1 : page]:
-            metadata.update({"page_label": label[0]} if label[0] else {})
 
 
 def _place(sketch: Outline, metadata: dict[str, Any]) -> None:

@@ -59,14 +59,12 @@ class Extracted:
         text: The text.
         source: The path as passed, or the name of a text.
         format: Format of the text.
-        page_starts: Offset of the first character of each page, of PDFs and slides; a page without text has the offset
-            of the next one.
         metadata: Metadata of the document: scalars and lists of text.
         warnings: Warnings about the text, one line each, including those in ``lost``.
         lost: Parts of the document that are missing in the text, one line each.
         digest: SHA-256 of the file's bytes, in hexadecimal.
-        page_labels: Number of each page as it is printed, empty if that is how it is counted; none if all are.
-        places: Offsets of the text, each with the place that begins there, of documents other than PDFs.
+        places: Offsets of the text, each with the place that begins there; a page of a PDF without text begins where
+            the next one does.
         line_numbers: For each line of the text, the number of the line of the file that it is from; empty if unknown.
         outline: The outline of Markdown; see `extract.outlined`.
     """
@@ -74,13 +72,11 @@ class Extracted:
     text: str
     source: str
     format: Format = "text"
-    page_starts: tuple[int, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     digest: str = field(default="", compare=False)
     places: tuple[tuple[int, Place], ...] = ()
-    page_labels: tuple[str, ...] = ()
     line_numbers: Sequence[int] = ()
     outline: Outline | None = field(default=None, compare=False, repr=False)
 

@@ -46,7 +46,6 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
         text,
         path,
         "markdown",
-        page_starts=_page_starts(places),
         metadata=metadata,
         warnings=(*warnings, *lost),
         lost=lost,
@@ -109,22 +108,6 @@ def _lost(counts: Mapping[str, Any], text: str) -> tuple[str, ...]:
         for kind, count in sorted(counts.items())
         if are_many(count, total)
     )
-
-
-def _page_starts(places: tuple[tuple[int, Place], ...]) -> tuple[int, ...]:
-    """Return the offset of each page or slide, if the document has them; a page without text has that of the next."""
-    starts: dict[int, int] = {}
-    for start, place in places:
-        if place.page is not None and not place.part:
-            starts.setdefault(place.page, start)
-    if not starts:
-        return ()
-    ends = max(starts)
-    following, found = 0, []
-    for page in range(ends, 0, -1):
-        following = starts.get(page, following or starts[ends])
-        found.append(following)
-    return tuple(reversed(found))
 
 
 def _reason(output: bytes, folder: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
+from ragistry.readers.blocks import Place
 from ragistry.readers.extracted import FEW, Extracted, ExtractLimits, are_many
 from ragistry.readers.ocr import HOW, read_page
 from ragistry.readers.reader_process import read_in_worker
@@ -60,7 +61,7 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
     if not any(pages):
         reason = failure or (NOTHING_READ if ocr else HOW)
         raise ExtractionError(f"{path!r} {_no_text(len(pages), unreadable, pictured, reason)}")
-    text, page_starts = _join(pages)
+    text, places = _join(pages, answer["labels"])
     unread = [] if ocr and not failure else silent
     unmapped = _unmapped(answer["unmapped"], len(text))
     lost = _lost(unreadable, unread, failure or HOW) + unmapped + _lost_kinds(answer["lost"], text, bool(unmapped))
@@ -69,12 +70,11 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         text,
         path,
         "pdf",
-        page_starts,
         describe(answer["info"], answer["title"]),
         warnings,
         lost,
         answer["digest"],
-        page_labels=tuple(answer["labels"]),
+        places,
     )
 
 
@@ -115,13 +115,12 @@ def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], rea
     return f"is empty: nothing is on its {numbered(pages, 'page[|s]')}; get the file again"
 
 
-def _join(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    starts, offset = [], 0
-    for page in pages:
-        starts.append(offset)
+def _join(pages: Sequence[str], labels: Sequence[str]) -> tuple[str, tuple[tuple[int, Place], ...]]:
+    text, places, offset = _PAGE_SEPARATOR.join(filter(None, pages)), [], 0
+    for number, (page, label) in enumerate(zip(pages, labels or [""] * len(pages), strict=True), 1):
+        places.append((min(offset, len(text)), Place(page=number, label=label)))
         offset += len(page) + len(_PAGE_SEPARATOR) if page else 0
-    text = _PAGE_SEPARATOR.join(filter(None, pages))
-    return text, tuple(min(start, len(text)) for start in starts)
+    return text, tuple(places)
 
 
 def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ class Annotation(NamedTuple):
         kind: ``"note"`` for text on the page or a sticky note, ``"comment"`` for a mark with a text, ``"field"``.
         label: Name of a field for people, or its technical name.
         text: Contents, or value of the field.
-        needs_tree: Whether a field must be looked up in the tree of fields.
         is_outside: Whether it is outside of the page, so that pages can share it.
     """
 
@@ -40,7 +39,6 @@ class Annotation(NamedTuple):
     kind: Literal["note", "comment", "field"]
     label: str
     text: str
-    needs_tree: bool = False
     is_outside: bool = False
 
 
@@ -84,40 +82,30 @@ def _annotation(annotation: Any, index: int, page: Any, textpage: Any) -> Annota
     if subtype in (raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_TEXT):
         kind = "note"
     on_page, is_outside = _under(annotation, page, textpage)
-    return None if is_within(text, on_page) else Annotation(index, kind, "", text, is_outside=is_outside)
+    return None if is_within(text, on_page) else Annotation(index, kind, "", text, is_outside)
 
 
 def _widget(annotation: Any, index: int, page: Any, textpage: Any) -> Annotation | None:
     """Return a widget that has a value, or may have one in the tree of fields."""
     from pypdfium2 import raw
 
-    has_name, has_value, has_state = (raw.FPDFAnnot_HasKey(annotation, key) for key in (b"T", b"V", b"AS"))
-    if has_name and not has_value and not has_state:
-        return None
-    value = _string(annotation, b"V") if has_value else ""
-    state = _string(annotation, b"AS") if has_state else ""
-    if has_state and state in _OFF:
-        return None
+    value, state = _string(annotation, b"V"), _string(annotation, b"AS")
+    has_state = raw.FPDFAnnot_HasKey(annotation, b"AS")
     is_button = _string(annotation, b"FT") == "Btn"
-    if (is_button or state) and state in _OFF:
+    if (has_state or is_button) and state in _OFF:
         return None
-    if not has_name or (state and not is_button):
-        needs_tree = True  # the field is above: its name, type and value may be there
-    elif not raw.FPDFAnnot_HasKey(annotation, b"V"):
-        needs_tree = False
-    else:
-        kind = raw.FPDFAnnot_GetValueType(annotation, b"V")
-        needs_tree = bool(value) or kind in (raw.FPDF_OBJECT_ARRAY, raw.FPDF_OBJECT_STREAM)
     if not is_button and _number(annotation, b"Ff") & _PASSWORD:
         return None
     text = state if is_button else value
-    if not text and not needs_tree:
+    has_name = raw.FPDFAnnot_HasKey(annotation, b"T")
+    is_list = raw.FPDFAnnot_GetValueType(annotation, b"V") in (raw.FPDF_OBJECT_ARRAY, raw.FPDF_OBJECT_STREAM)
+    if has_name and not (text or state or is_list):
         return None
     label = _string(annotation, b"TU") or _string(annotation, b"T")
     on_page, is_outside = _under(annotation, page, textpage)
     if text and is_within(text, on_page):
         return None
-    return Annotation(index, "field", label, text, needs_tree, is_outside)
+    return Annotation(index, "field", label, text, is_outside)
 
 
 def _string(annotation: Any, key: bytes) -> str:
@@ -287,7 +275,7 @@ def lines_of(annotations: Sequence[Annotation], fields: Mapping[int, Field] | No
     lines: dict[str, None] = {}
     for one in annotations:
         label, text = one.label, one.text
-        if one.kind == "field" and fields is not None and one.needs_tree:
+        if one.kind == "field" and fields is not None:
             label, text = fields.get(one.number, Field(label, text))
         line = f"{_OPENING[one.kind]}{f'{label}: ' if label else ''}{text}]"
         if _WORD.search(text) and line not in seen:

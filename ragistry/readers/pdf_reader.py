@@ -196,14 +196,14 @@ def _notes(data: bytes, pages: Sequence[PdfPage], seconds: float) -> tuple[list[
     widgets = {
         number: needed
         for number, page in enumerate(pages)
-        if (needed := [one.number for one in page.annotations if one.needs_tree])
+        if (needed := [one.number for one in page.annotations if one.kind == "field"])
     }
     fields = _fields(data, widgets, seconds) if widgets else defaultdict(dict)
     notes, seen = [], set[str]()
     for number, page in enumerate(pages):
         if lines := lines_of(page.annotations, None if fields is None else fields[number], seen):
             notes.append((number + 1, "\n".join(lines)))
-    unread = [one for page in pages for one in page.annotations if one.needs_tree and not one.text]
+    unread = [one for page in pages for one in page.annotations if one.kind == "field" and not one.text]
     lost = {"annotations": sum(page.skipped for page in pages), "form fields": len(unread) if fields is None else 0}
     return notes, lost
 

@@ -27,6 +27,11 @@ from tests.chunking.span_invariants import check
 from tests.messages import refused
 
 
+def starting(*offsets: int) -> tuple[tuple[int, Place], ...]:
+    """The pages of a PDF that begin there."""
+    return tuple((offset, Place(page=number)) for number, offset in enumerate(offsets, 1))
+
+
 def markdown(text: str, size: int, overlap: int = 0) -> list[Chunk]:
     return chunk_extracted(Extracted(text, "notes.md", "markdown"), size, overlap)
 
@@ -76,7 +81,7 @@ def test_chunks_of_a_pdf_know_their_page(tmp_path: Path) -> None:
 
 
 def test_a_page_without_text_is_passed_over() -> None:
-    extracted = Extracted("One.\n\nThree.", "scan.pdf", "pdf", page_starts=(0, 6, 6))
+    extracted = Extracted("One.\n\nThree.", "scan.pdf", "pdf", places=starting(0, 6, 6))
     assert [chunk.metadata["page"] for chunk in chunk_extracted(extracted, 6)] == [1, 3]
 
 
@@ -354,7 +359,7 @@ def test_no_chunk_has_text_of_two_pages(pages: list[str], size: int, overlap: in
     for page in pages:
         starts.append(len(text))
         text += page + "\n\n"
-    extracted = Extracted(text, "a.pdf", "pdf", page_starts=tuple(starts))
+    extracted = Extracted(text, "a.pdf", "pdf", places=starting(*starts))
     for chunk in chunk_extracted(extracted, size, min(overlap, size - 1)):
         start, end, page = (chunk.metadata[key] for key in ("start", "end", "page"))
         assert text[start:end] == chunk.text
@@ -412,7 +417,7 @@ def test_a_sentence_cut_by_the_end_of_a_page_is_known_on_both(
     first: str, second: str, before: str | None, after: str | None
 ) -> None:
     text = f"{first}\n\n{second}"
-    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, len(first) + 2))
+    extracted = Extracted(text, "a.pdf", "pdf", places=starting(0, len(first) + 2))
     chunks = chunk_extracted(extracted, 2_000)
     assert all(text[chunk.metadata["start"] : chunk.metadata["end"]] == chunk.text for chunk in chunks)
     assert chunks[-1].metadata.get(SENTENCE_BEFORE) == before
@@ -425,7 +430,7 @@ def test_a_sentence_cut_by_the_end_of_a_page_is_known_on_both(
 def test_only_the_last_chunk_of_a_page_has_the_end_of_its_sentence() -> None:
     pages = ["Words before it. " * 20 + "The sentence", "goes on. " + "Words after it. " * 20, "All else."]
     text = "\n\n".join(pages)
-    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, len(pages[0]) + 2, len(text) - 9))
+    extracted = Extracted(text, "a.pdf", "pdf", places=starting(0, len(pages[0]) + 2, len(text) - 9))
     chunks = chunk_extracted(extracted, 100)
     assert [chunk.text[-12:] for chunk in chunks if SENTENCE_AFTER in chunk.metadata] == ["The sentence"]
     assert [chunk.text[:8] for chunk in chunks if SENTENCE_BEFORE in chunk.metadata] == ["goes on."]

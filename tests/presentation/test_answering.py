@@ -12,6 +12,7 @@ from ragistry.chunking.breadcrumb import readable_text
 from ragistry.chunking.chunker import chunk_extracted
 from ragistry.presentation import answering_line, blocks_of, excerpt_line, excerpt_of, place_of
 from ragistry.presentation.hits import citation_of, place_text, spot_of
+from ragistry.readers.blocks import Place
 from ragistry.readers.extracted import Extracted
 from ragistry.types import Document
 
@@ -122,7 +123,7 @@ def test_the_answering_line_is_a_line_of_the_passage(lines: list[str]) -> None:
 
 def test_a_sentence_on_two_pages_is_readable_and_each_part_names_its_page() -> None:
     text = "Beaches are long. The largest city\n\nof Finland is Helsinki. More."
-    extracted = Extracted(text, "a.pdf", "pdf", page_starts=(0, 36))
+    extracted = Extracted(text, "a.pdf", "pdf", places=((0, Place(page=1)), (36, Place(page=2))))
     first, second = (Document(chunk.text, chunk.metadata, 1.0) for chunk in chunk_extracted(extracted, 500))
     shown = excerpt_of(first, "which city is the largest", "english", 300)
     assert excerpt_line(shown) == "Beaches are long. The largest city [continues on p. 2] of Finland is Helsinki."

@@ -58,7 +58,8 @@ with ragistry.open_workspace(sys.argv[2], embed_model=embed_model, limits={"seco
     signature = workspace.reading.signature("a.plan").decode()
 print(json.dumps([
     sorted(report.added), {failure.source: str(failure.error) for failure in report.failed},
-    [found["source_file"], found["page"]], signature, list(extract(sys.argv[2] + "/plans/house.plan").page_starts),
+    [found["source_file"], found["page"]], signature,
+    [start for start, _ in extract(sys.argv[2] + "/plans/house.plan").places],
 ]))
 """
 

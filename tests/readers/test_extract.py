@@ -15,6 +15,7 @@ from ragistry.errors import (
     SourceNotFoundError,
     UnsupportedFormatError,
 )
+from ragistry.readers.blocks import Place
 from ragistry.readers.extract import IMAGE_EXTS, TEXT_EXTS, extract, extract_for_attachment, extract_text
 from ragistry.readers.extracted import Extracted, ExtractLimits
 from ragistry.readers.formats import SUPPORTED_FORMATS
@@ -45,7 +46,7 @@ def test_the_suffix_counts_in_any_case(tmp_path: Path) -> None:
 
 def test_a_pdf_is_read_by_its_suffix(tmp_path: Path) -> None:
     extracted = extract(written(tmp_path / "a.PDF", one_page("Hello")))
-    assert (extracted.text, extracted.format, extracted.page_starts) == ("Hello", "pdf", (0,))
+    assert (extracted.text, extracted.format, extracted.places) == ("Hello", "pdf", ((0, Place(page=1)),))
 
 
 def test_all_line_ends_become_newlines(tmp_path: Path) -> None:

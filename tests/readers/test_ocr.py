@@ -63,7 +63,7 @@ def test_a_page_goes_to_the_program_as_an_image_with_the_language(scan: Path, pr
     found = extract(scan, ocr="de")
     assert found.text == "Typed text.\n\nP5 is its kind; stdout -l deu"
     assert found.warnings == ("page 3 was read by OCR, which may have misread words", "page 2 is empty")
-    assert found.page_starts == (0, 13, 13)
+    assert [start for start, _ in found.places] == [0, 13, 13]
     assert extract(scan, ocr="finnish").text.endswith("stdout"), "whose data is not installed"
 
 

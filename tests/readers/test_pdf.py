@@ -61,10 +61,10 @@ def test_every_file_is_expected_to_be_read_or_refused(pdfs: Path) -> None:
 def test_a_real_pdf_is_read_page_by_page(pdfs: Path, engine: str, name: str) -> None:
     extracted = extract(pdfs / name, pdf_engine=engine)
     pages, words = (READABLE | ONLY_PYPDFIUM2)[name]
-    starts = extracted.page_starts
+    starts = [start for start, _ in extracted.places]
     assert len(starts) == pages
     assert starts[0] == 0
-    assert list(starts) == sorted(starts)
+    assert starts == sorted(starts)
     assert all(extracted.text[start - 2 : start] == "\n\n" for start in starts[1:] if start < len(extracted.text))
     text = extracted.text if engine == "pypdfium2" else " ".join(extracted.text.split())
     assert [word for word in words if (word if engine == "pypdfium2" else " ".join(word.split())) not in text] == []
@@ -108,9 +108,9 @@ def test_right_to_left_page_keeps_the_better_reading(pdfs: Path, name: str, word
 
 
 def test_page_labels_are_the_printed_numbers(pdfs: Path) -> None:
-    labels = extract(pdfs / "german-geometry-book.pdf").page_labels
-    assert labels[:5] == ("i", "ii", "iii", "1", "2")
-    assert extract(pdfs / "acl-two-column.pdf").page_labels == ()
+    places = extract(pdfs / "german-geometry-book.pdf").places
+    assert [place.label for _, place in places[:5]] == ["i", "ii", "iii", "1", "2"]
+    assert not any(place.label for _, place in extract(pdfs / "acl-two-column.pdf").places)
 
 
 def test_split_words_are_read_by_the_other_engine(data: Path) -> None:

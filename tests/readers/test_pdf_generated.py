@@ -40,7 +40,7 @@ def test_each_page_starts_where_it_says(tmp_path: Path, engine: str) -> None:
     path = saved(fpdf("First page.", "", "Third page.", "Fourth page.", ""), tmp_path / "a.pdf")
     extracted = extract(path, pdf_engine=engine)
     assert extracted.text == "First page.\n\nThird page.\n\nFourth page."
-    assert extracted.page_starts == (0, 13, 13, 26, 38)
+    assert [(start, place.page) for start, place in extracted.places] == [(0, 1), (13, 2), (13, 3), (26, 4), (38, 5)]
     assert extracted.warnings == ("2 pages (2, 5) are empty",)
 
 
@@ -89,7 +89,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_limit_of_pages(tmp_path: Path, engine: str) -> None:
     path = saved(fpdf("1", "2", "3"), tmp_path / "a.pdf")
-    assert len(extract(path, pdf_engine=engine, limits=ExtractLimits(pages=3)).page_starts) == 3
+    assert len(extract(path, pdf_engine=engine, limits=ExtractLimits(pages=3)).places) == 3
     with refused(ExtractionError):
         extract(path, pdf_engine=engine, limits=ExtractLimits(pages=2))
 
@@ -106,7 +106,7 @@ def test_a_damaged_page_is_left_out_with_a_warning(tmp_path: Path) -> None:
     pages = b"<< /Type /Pages /Kids [3 0 R 99 0 R] /Count 2 >>"
     (tmp_path / "a.pdf").write_bytes(raw_pdf(CATALOG, pages, page(), content("Readable"), FONT))
     extracted = extract(tmp_path / "a.pdf")
-    assert (extracted.text, extracted.page_starts) == ("Readable", (0, 8))
+    assert (extracted.text, [start for start, _ in extracted.places]) == ("Readable", [0, 8])
     assert extracted.warnings[0].startswith("page 2 has been omitted because of damage")
 
 

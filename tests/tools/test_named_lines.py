@@ -92,8 +92,6 @@ def true_lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
         if at := bisect_right(starts, offset):
             here = extracted.places[at - 1][1]
             place = {"page": here.page, "sheet": here.sheet, "part": here.part, "chapter": here.chapter}
-        elif extracted.page_starts:
-            place = {"page": bisect_right(extracted.page_starts, offset)}
         if extracted.line_numbers:
             place["line"] = extracted.line_numbers[number - 1]
         offset += len(text) + 1
