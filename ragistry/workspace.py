@@ -120,11 +120,11 @@ class Workspace(WorkspaceMethods):
     """
 
     registry: TechniqueRegistry
-    models: Models
     _store_choice: StoreChoice
 
     def __init__(self, root: Path, resolved: Resolved, *, exclusive: bool = False) -> None:
         self.root = root
+        self.models = Models()
         self.exclusive = exclusive
         self.settings = resolved.settings
         self.origins = resolved.origins
