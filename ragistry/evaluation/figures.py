@@ -252,7 +252,8 @@ class Tuning:
         result = "is better than" if self.p < ALPHA and self.gain_held_out > 0 else "is not shown to be better than"
         gain = f"{self.gain_held_out:+z.3f} ({self.low:+z.3f} to {self.high:+z.3f})"
         others = f"the other {self.queries_held_out:,}: {gain}"
-        return f"{self.chosen}, chosen among {chosen_on}, {result} {self.baseline} in {self.measure} on {others}"
+        chosen = f"{self.chosen}, chosen among {chosen_on} ({self.gain_selected:+z.3f} there),"
+        return f"{chosen} {result} {self.baseline} in {self.measure} on {others}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def test_every_report_has_verdict_table_warning_and_details_in_this_order(compar
         assert places == sorted(places), name
         assert "filename" in text
         assert "failing failed on query 'q3': ValueError" in text
-        for figure in ("title (n = 10)", "heading (n = 20)", "+0.044", "+0.011 [\N{MINUS SIGN}0.010, +0.030]"):
+        for figure in ("title (n = 10)", "heading (n = 20)", "+0.044 there", "+0.011 (-0.010 to +0.030)"):
             assert figure in text, (name, figure)
     found = comparison.to_json()
     assert any(line.startswith(synthetic) for line in found["warnings"])
@@ -184,7 +184,7 @@ def test_first_screen_is_verdict_table_and_one_warning_in_80_columns(comparison)
 
 def test_page_draws_every_interval_and_every_query_that_differs(comparison):
     text = page(comparison)
-    assert text.count('class="interval"') == 1 + 4 + 2 + 1 + 1 + 3  # one for each table
+    assert text.count('class="interval"') == 1 + 4 + 2 + 1  # of the tables with intervals
     assert text.count('class="plane"') == 1
     [pair] = comparison.main_pairs
     assert text.count("<rect") == pair.wins + pair.losses
@@ -255,7 +255,7 @@ def test_first_line_has_the_numbers_of_the_tables_below(seed: int) -> None:
         if chosen.chosen != chosen.baseline:
             gain = [f"{end:+z.3f}" for end in (chosen.gain_held_out, chosen.low, chosen.high)]
             assert numbers(found.first_lines[1].rpartition(": ")[2]) == gain
-            assert f"{gain[0]} [{gain[1]}, {gain[2]}]" in text.replace("\N{MINUS SIGN}", "-"), name
+            assert found.first_lines[1] in text, name
         for pair in named:
             ends = [one.lstrip("+-") for one in numbers(said)]
             rows = [line for line in re.split(r"\n|<tr", text) if re.search(rf"\b{pair.a}\b", line) and "[" in line]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragistry.evaluation.figures import ALPHA, Pair, p_text
+from ragistry.evaluation.figures import Pair, p_text
 from ragistry.evaluation.verdict import PLAN_DIFFERENCES, USUAL_DEVIATION, plan, smallest_margin
 from ragistry.utils.wording import local_time, numbered
 
@@ -121,10 +121,7 @@ def tables(comparison: Comparison) -> dict[str, ReportTable]:
         "overview": overview(comparison),
         "models": embed_models(comparison),
         "quality": quality(comparison),
-        "controls": controls(comparison),
         "differences": differences(comparison),
-        "kinds": kinds(comparison),
-        "selection": selection(comparison),
         "cost": cost(comparison),
         "relevant": relevant(comparison),
         "indexes": indexes(comparison),
@@ -188,28 +185,28 @@ def plan_table(comparison: Comparison | None) -> ReportTable:
     return ReportTable("Questions that show a difference of", columns, rows, note)
 
 
-def controls(comparison: Comparison) -> ReportTable:
-    """List the rankings that do not read the texts, and the best technique against each."""
-    best = next(iter(comparison.by_quality), None)
-    pairs = {pair.b.removesuffix(" (control)"): pair for pair in comparison.control_pairs if pair.a == best}
-    rows: list[Row] = []
-    for name, values in comparison.controls.items():
-        row: Row = [name.removesuffix("_only"), *(f"{values[measure]:.3f}" for measure in comparison.measures)]
-        pair = pairs.get(name)
-        row += ["", ""] if pair is None else [difference(pair, -1), p_value(pair.p, pair.p < ALPHA)]
-        rows.append(row)
-    note = "Controls rank by file names, by titles and by chance, without reading the texts. p is not corrected."
-    return ReportTable("Controls", ["control", *comparison.measures, f"vs {best} [95 %]", "p"], rows, note)
-
-
 def quality(comparison: Comparison) -> ReportTable:
-    """List every measure with its interval."""
+    """List every measure with its interval, the main one for each kind of query, and what controls reach."""
+    by_kind = {name: comparison.techniques[name].by_kind for name in comparison.by_quality}
+    sizes = {kind: means["queries"] for of in by_kind.values() for kind, means in of.items()}
+    if len(sizes) < 2:
+        sizes = {}
     rows: list[Row] = []
-    for name in comparison.by_quality:
+    for name, of in by_kind.items():
         means = [comparison.techniques[name].measures[measure] for measure in comparison.measures]
-        rows.append([name, *(Interval(one.mean, one.low, one.high, ".3f") for one in means)])
+        intervals = [Interval(one.mean, one.low, one.high, ".3f") for one in means]
+        rows.append([name, *intervals, *(f"{of[kind][comparison.measure]:.3f}" for kind in sizes)])
+    for name, values in comparison.controls.items():
+        rows.append([name.removesuffix("_only"), *(f"{values[measure]:.3f}" for measure in comparison.measures)])
+        rows[-1] += [""] * len(sizes)
     note = f"Mean over {numbered(comparison.queries, '[query|queries]')} [95 % interval]."
-    return ReportTable("Quality", ["technique", *comparison.measures], rows, note, _chosen(comparison))
+    if sizes:
+        note += f" By kind of query: {comparison.measure}, whose differences are not tested."
+    if comparison.controls:
+        note += " Controls, the last rows, rank by file names, by titles and by chance, without reading the texts."
+    faint = frozenset(range(len(by_kind), len(rows)))
+    columns = ["technique", *comparison.measures, *(f"{kind} (n = {count:,.0f})" for kind, count in sizes.items())]
+    return ReportTable("Quality", columns, rows, note, _chosen(comparison), faint)
 
 
 def differences(comparison: Comparison) -> ReportTable:
@@ -241,31 +238,6 @@ def differences(comparison: Comparison) -> ReportTable:
     columns = [f"against {comparison.baseline}", "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
     return ReportTable("Differences", columns, rows, note, strong)
-
-
-def kinds(comparison: Comparison) -> ReportTable:
-    """List the main measure for each kind of query, if there are several."""
-    by_kind = {name: comparison.techniques[name].by_kind for name in comparison.by_quality}
-    sizes = {kind: means["queries"] for of in by_kind.values() for kind, means in of.items()}
-    rows: list[Row] = [
-        [name, *(f"{of[kind][comparison.measure]:.3f}" for kind in sizes)]
-        for name, of in by_kind.items()
-        if len(sizes) > 1
-    ]
-    note = f"Mean {comparison.measure} over the queries of each kind. These differences are not tested."
-    columns = ["technique", *(f"{kind} (n = {count:,.0f})" for kind, count in sizes.items())]
-    return ReportTable("By kind of query", columns, rows, note)
-
-
-def selection(comparison: Comparison) -> ReportTable:
-    """Show the chosen variant: its gain on the queries that chose it, and on the other queries."""
-    columns = ["chosen", "gain where chosen", "gain on the others", "p", "over"]
-    if (chosen := comparison.selection) is None:
-        return ReportTable("Selection", columns, [])
-    held_out = Interval(chosen.gain_held_out, chosen.low, chosen.high)
-    row: Row = [chosen.chosen, signed(chosen.gain_selected), held_out, p_value(chosen.p), chosen.baseline]
-    note = f"{chosen.verdict()}. Only the gain on the others is not biased by the choice."
-    return ReportTable("Selection", columns, [row], note)
 
 
 def cost(comparison: Comparison) -> ReportTable:
@@ -351,10 +323,9 @@ def explained(comparison: Comparison) -> ReportTable:
     return ReportTable("Queries with the largest differences", ["pair", "query", "difference", "reason"], rows)
 
 
-def difference(pair: Pair, sign: int = 1) -> Interval:
-    """Return the difference and its interval for all pairs; with the ``sign`` -1, of b minus a."""
-    low, high = sorted((sign * pair.family_low, sign * pair.family_high))
-    return Interval(sign * pair.difference, low, high)
+def difference(pair: Pair) -> Interval:
+    """Return the difference and its interval for all pairs."""
+    return Interval(pair.difference, pair.family_low, pair.family_high)
 
 
 def signed(value: float, digits: int = 3) -> str:

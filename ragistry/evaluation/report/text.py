@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NAME = 24
 """Width above which a name is wrapped, so that fewer columns are left out."""
-IN_DETAIL = ("differences", "cost", "controls", "kinds", "selection", "relevant")
+IN_DETAIL = ("quality", "differences", "cost", "relevant")
 """Tables that a terminal shows only on demand."""
 GAP = 2
 """Spaces between two columns."""
