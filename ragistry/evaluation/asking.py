@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -23,7 +23,7 @@ from typing import Any
 
 from ragistry.errors import EvaluationError, TechniqueError
 from ragistry.evaluation.data.dataset import Dataset, Run
-from ragistry.evaluation.figures import TechniqueFailure
+from ragistry.evaluation.figures import IndexCost, TechniqueFailure
 from ragistry.evaluation.systems.foreign import rankings_of
 from ragistry.evaluation.systems.recorded_answers import CACHED, CHARGED, CHARGED_CPU, AnswerStore, charged
 from ragistry.evaluation.systems.systems import System
@@ -123,6 +123,9 @@ class Asking:
         progress: Called before each query.
         rankings: Technique → query → ranking, of the techniques that answered all queries.
         failures: Why the other techniques did not.
+        untimed: Techniques whose costs are unknown.
+        indexes: Name of an index → its cost.
+        collections: Technique → document → its collection, to find what a route left out.
     """
 
     dataset: Dataset
@@ -134,6 +137,9 @@ class Asking:
     progress: Progress | None = None
     rankings: dict[str, dict[str, QueryRanking]] = field(default_factory=dict)
     failures: dict[str, TechniqueFailure] = field(default_factory=dict)
+    untimed: set[str] = field(default_factory=set)
+    indexes: dict[str, IndexCost] = field(default_factory=dict)
+    collections: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _units: dict[tuple[object, int], dict[int, str]] = field(default_factory=dict)
 
     @cached_property
@@ -162,7 +168,11 @@ class Asking:
         queries, asked = list(self.dataset.judged), [one for one in systems if one.run is None]
         for one in systems:
             if one.run is not None:
+                self.untimed.add(one.name)
                 self._take_run(one.name, one.run)
+            if one.index is not None:
+                self.indexes[one.index.cost.name] = one.index.cost
+                self.collections[one.name] = one.index.collection_of
         self.rankings |= {one.name: {} for one in asked}
         for query in queries[:WARM_UP]:
             for system in asked:

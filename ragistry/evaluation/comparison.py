@@ -18,15 +18,14 @@ from typing import Any
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.asking import TIMED, TIMING_REPEATS, WARM_UP, Asking, failure
-from ragistry.evaluation.data.checks import check_queries
-from ragistry.evaluation.data.dataset import ASKED, Dataset
+from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.files import read_beir
 from ragistry.evaluation.measures import Measure, parse_measures
 from ragistry.evaluation.outputs import check_outputs
 from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
-from ragistry.evaluation.summary import summarise
+from ragistry.evaluation.summary import Design, summarise
 from ragistry.evaluation.systems.build import Contenders, build_systems, embedding_techniques
 from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.systems import System, unbuilt, versions
@@ -141,7 +140,6 @@ def compare(
         systems, errors, embedder, default, asking.answers = build_systems(stack, contenders, progress)
         asking.failures.update({name: failure(error) for name, error in errors.items()})
         asking.run(systems)
-        collections = {one.name: one.index.collection_of for one in systems if one.index is not None}
     origin = {
         "dataset": _dataset_record(tested),
         "groups": {query: group for query, group in tested.groups.items() if group != query},
@@ -163,39 +161,18 @@ def compare(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     baseline = baseline or _default_baseline(default, columns)
-    shown = _with_hidden_questions(tested)
-    result = summarise(
-        shown,
-        asking.rankings,
+    varied = [one for one in columns if one.name != one.technique] if grid or tune_on is not None else []
+    design = Design(
         parsed,
-        provenance=origin,
-        depth=asking.depth,
-        seed=seed,
-        baseline=baseline,
-        margin=margin,
-        failures=asking.failures,
-        indexes={one.index.cost.name: one.index.cost for one in systems if one.index is not None},
-        collections=collections,
-        controls={
-            name: {query: asking.joined(hits) for query, hits in run.items()}
-            for name, run in ({} if tested.spans else controls(tested, asking.depth, seed)).items()
-        },  # They rank documents, not passages.
-        untimed={one.name for one in systems if one.run is not None},
-        variants={
-            column.name: column.technique
-            for column in columns
-            if column.name != column.technique and (grid or tune_on is not None)
-        },
-        tune_on=tune_on,
+        baseline,
+        margin,
+        tune_on,
+        variants={one.name: one.technique for one in varied},
         embedders=_with_each_model(columns, embed_models, baseline),
     )
-    return replace(result, problems=[*result.problems, *check_queries(tested, shown.queries)])
-
-
-def _with_hidden_questions(dataset: Dataset) -> Dataset:
-    """Replace the texts of questions that people asked by their ids."""
-    hidden = {query: query for query, kind in dataset.kinds.items() if kind == ASKED}
-    return replace(dataset, queries={**dataset.queries, **hidden}) if hidden else dataset
+    ranked = {} if tested.spans else controls(tested, asking.depth, seed)  # They rank documents, not passages.
+    joined = {name: {query: asking.joined(hits) for query, hits in run.items()} for name, run in ranked.items()}
+    return summarise(asking, design, origin, joined)
 
 
 def _test_set(dataset: Any) -> Dataset:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -13,17 +13,16 @@ import numpy as np
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import statistics
-from ragistry.evaluation.asking import QueryRanking
-from ragistry.evaluation.data.dataset import Dataset, Run
+from ragistry.evaluation.asking import Asking, QueryRanking
+from ragistry.evaluation.data.checks import check_queries
+from ragistry.evaluation.data.dataset import ASKED, Dataset, Run
 from ragistry.evaluation.diagnosis import diagnose, relevant_found
 from ragistry.evaluation.figures import (
     ALPHA,
     CostPair,
     Estimate,
-    IndexCost,
     Latency,
     Pair,
-    TechniqueFailure,
     TechniqueResult,
 )
 from ragistry.evaluation.measures import Measure, Passage, per_query, per_query_of_passages
@@ -40,48 +39,43 @@ Values = Mapping[str, Mapping[str, float]]
 """Name → query → value of one measure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a comparison decides and how, fixed before a query is asked.
+
+    Attributes:
+        measures: The measures; the first decides the verdict.
+        baseline: The technique that each other one is tested against; None: the first one.
+        margin: The baseline is kept if no other technique can be better by as much.
+        tune_on: Share of the queries on which the best variant is chosen.
+        variants: Name of a column of the grid → the technique that it varies.
+        embedders: A technique with each embedder.
+    """
+
+    measures: Sequence[Measure]
+    baseline: str | None = None
+    margin: float = MARGIN
+    tune_on: float | None = None
+    variants: Mapping[str, str] = field(default_factory=dict)
+    embedders: Sequence[str] = ()
+
+
 def summarise(
-    dataset: Dataset,
-    rankings: Mapping[str, Mapping[str, QueryRanking]],
-    measures: Sequence[Measure],
-    *,
-    provenance: Mapping[str, Any],
-    depth: int,
-    seed: int = 0,
-    baseline: str | None = None,
-    margin: float = MARGIN,
-    failures: Mapping[str, TechniqueFailure] | None = None,
-    indexes: Mapping[str, IndexCost] | None = None,
-    collections: Mapping[str, Mapping[str, str]] | None = None,
-    controls: Mapping[str, Run] | None = None,
-    untimed: Set[str] = frozenset(),
-    variants: Mapping[str, str] | None = None,
-    tune_on: float | None = None,
-    embedders: Sequence[str] = (),
+    asking: Asking, design: Design, provenance: Mapping[str, Any], controls: Mapping[str, Run] | None = None
 ) -> Comparison:
     """Compute a comparison from rankings.
 
     Args:
-        dataset: The test set.
-        rankings: Technique → query → ranking, of every judged query, in the order of the report.
-        measures: The measures; the first decides the verdict.
+        asking: The test set, the rankings of every judged query in the order of the report, and what failed.
+        design: What is decided.
         provenance: What the report says about the origin of the figures.
-        depth: Number of documents of a ranking.
-        seed: Seed of all random choices.
-        baseline: The technique that each other one is tested against; None: the first one.
-        margin: The baseline is kept if no other technique can be better by as much.
-        failures: Techniques that could not be compared.
-        indexes: Chunking → cost of its index.
-        collections: Technique → document → its collection, to find what a route left out.
         controls: Name → run of a control.
-        untimed: Techniques whose costs are unknown.
-        variants: Name of a column of the grid → the technique that it varies.
-        tune_on: Share of the queries on which the best variant is chosen.
-        embedders: A technique with each embedder.
 
     Raises:
         EvaluationError: A measure needs spans and the test set has none, or the fraction leaves no queries.
     """
+    dataset, rankings, seed = _with_hidden_questions(asking.dataset), asking.rankings, asking.seed
+    measures, baseline = design.measures, design.baseline
     if not dataset.spans and any(measure.on_spans for measure in measures):
         raise EvaluationError("SR@k and SP@k need spans, and the test set has none; add them to queries.jsonl")
     main, cutoff = str(measures[0]), measures[0].cutoff or CUTOFF
@@ -99,17 +93,17 @@ def summarise(
         f"{control} (control)": per_query(measures, dataset.qrels, run) for control, run in (controls or {}).items()
     }
     selection = None
-    if tune_on is not None and values:
-        candidates = {name: of for name, of in main_values.items() if not variants or name in variants}
+    if design.tune_on is not None and values:
+        candidates = {name: of for name, of in main_values.items() if not design.variants or name in design.variants}
         start = baseline if baseline in main_values else next(iter(candidates))
         tried = {start: main_values[start]} | candidates
-        selection = statistics.tune_on(tune_on, tried, start, main, dataset.groups, seed=seed)
+        selection = statistics.tune_on(design.tune_on, tried, start, main, dataset.groups, seed=seed)
     tested = [
         pair
         for measure in map(str, measures)
         for pair in pairs_of(pairs, measure, {name: values[name][measure] for name in values}, groups, seed=seed)
     ]
-    by_model = sorted((name for name in embedders if name in main_values), key=lambda name: name != baseline)
+    by_model = sorted((name for name in design.embedders if name in main_values), key=lambda name: name != baseline)
     between = [(name, by_model[0]) for name in by_model[1:]]
     embedder_pairs = [pair for pair in tested if pair.measure == main and (pair.a, pair.b) in between]
     comparison = Comparison(
@@ -126,11 +120,11 @@ def summarise(
                 stages=_stages(list(of.values())),
                 per_query=values[name],
                 by_kind=_by_kind(values[name], dataset.kinds),
-                found=relevant_found(of, dataset, cutoff, depth, (collections or {}).get(name, {})),
+                found=relevant_found(of, dataset, cutoff, asking.depth, asking.collections.get(name, {})),
                 judged=None if dataset.positives_only else _judged(dataset, runs[name], cutoff),
                 degraded=dict(Counter(message for ranking in of.values() for message in {*ranking.degraded})),
                 same_as=same.get(name),
-                timed=name not in untimed,
+                timed=name not in asking.untimed,
             )
             for name, of in rankings.items()
         },
@@ -152,8 +146,8 @@ def summarise(
             },
         },
         baseline=baseline,
-        margin=margin,
-        failures=dict(failures or {}),
+        margin=design.margin,
+        failures=dict(asking.failures),
         controls={
             control.removesuffix(" (control)"): {
                 measure: float(np.mean(list(found.values()))) for measure, found in of.items()
@@ -169,19 +163,29 @@ def summarise(
             corrected=False,
         ),
         cost_pairs=_cost_pairs(
-            {name: of for name, of in rankings.items() if name not in untimed}, str(baseline), queries, groups, seed
+            {name: of for name, of in rankings.items() if name not in asking.untimed},
+            str(baseline),
+            queries,
+            groups,
+            seed,
         ),
         diagnosis=diagnose(pairs, main, main_values, rankings, dataset),
-        indexes=dict(indexes or {}),
-        problems=dataset.problems,
+        indexes=dict(asking.indexes),
+        problems=[*dataset.problems, *check_queries(asking.dataset, dataset.queries)],
         selection=selection,
         runs=runs,
     )
     return replace(
         comparison,
-        warnings=warnings(comparison, dataset, rankings, variants or {}),
+        warnings=warnings(comparison, dataset, rankings, design.variants),
         notes=notes(comparison, dataset, rankings),
     )
+
+
+def _with_hidden_questions(dataset: Dataset) -> Dataset:
+    """Replace the texts of questions that people asked by their ids."""
+    hidden = {query: query for query, kind in dataset.kinds.items() if kind == ASKED}
+    return replace(dataset, queries={**dataset.queries, **hidden}) if hidden else dataset
 
 
 def pairs_of(

@@ -200,9 +200,7 @@ def test_rankings_without_texts_are_those_with_texts(size, workspace, tmp_path, 
     asked_for: list[Any] = []
     monkeypatch.setattr(
         "ragistry.evaluation.comparison.summarise",
-        lambda dataset, rankings, *args, **known: (
-            asked_for.append(rankings) or summarise(dataset, rankings, *args, **known)
-        ),
+        lambda asking, *args: asked_for.append(asking.rankings) or summarise(asking, *args),
     )
 
     def asked(only: list[str]) -> tuple[Any, int]:

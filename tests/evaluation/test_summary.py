@@ -12,10 +12,10 @@ import pytest
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import Comparison, Dataset, Text
-from ragistry.evaluation.asking import QueryRanking
+from ragistry.evaluation.asking import Asking, QueryRanking
 from ragistry.evaluation.figures import IndexCost, TechniqueFailure
 from ragistry.evaluation.measures import parse_measures
-from ragistry.evaluation.summary import summarise
+from ragistry.evaluation.summary import Design, summarise
 from tests.conftest import full_run
 from tests.messages import check_message, refused
 
@@ -52,7 +52,9 @@ def summarised(dataset: Dataset, ranks: dict[str, Rank], measures: str = "RR@10"
         "machine": {},
         "embedder": {"max_tokens": 256},
     } | options.pop("provenance", {})
-    return summarise(dataset, answers, parse_measures(names), provenance=provenance, depth=10, **options)
+    controls, indexes = options.pop("controls", {}), options.pop("indexes", {})
+    asking = Asking(dataset, 10, rankings=answers, indexes=indexes, failures=options.pop("failures", {}))
+    return summarise(asking, Design(parse_measures(names), **options), provenance, controls)
 
 
 def good(_: int) -> int:
