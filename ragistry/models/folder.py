@@ -363,7 +363,31 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-class FolderReranker:
+class _FolderModel(ABC):
+    """A graph from a folder, loaded on first use."""
+
+    def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
+        self.path = Path(workspace_folder or ".") / Path(path).expanduser()
+        self._output = output
+        self._runner = OnnxEmbedder()
+        self._lock = Lock()
+        self._graph: Graph | None = None
+
+    def _loaded(self) -> Graph:
+        with self._lock:
+            if self._graph is None:
+                files = ModelFolder(self.path)
+                with usable_settings(files):
+                    self._graph = self._load(files)
+                files.forget()
+            return self._graph
+
+    @abstractmethod
+    def _load(self, files: ModelFolder) -> Graph:
+        """Read what the model needs, and return its graph."""
+
+
+class FolderReranker(_FolderModel):
     """A cross-encoder from a folder, loaded on first use. Meets `Reranker`.
 
     One label is a logit, to which the activation of the folder's config.json applies (sigmoid by default, as in
@@ -376,13 +400,6 @@ class FolderReranker:
     """
 
     score_kind: ScoreKind = "cross_encoder"
-
-    def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
-        self.path = Path(workspace_folder or ".") / Path(path).expanduser()
-        self._output = output
-        self._runner = OnnxEmbedder()
-        self._lock = Lock()
-        self._graph: Graph | None = None
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """See `ragistry.protocols.Reranker`. A long text is cut to the model's limit, the longer of the two first."""
@@ -415,24 +432,18 @@ class FolderReranker:
         scores: NDArray[np.float64] = 0.5 * (1 + np.tanh(raw / 2)) if is_sigmoid else raw
         return scores
 
-    def _loaded(self) -> Graph:
-        with self._lock:
-            if self._graph is None:
-                files = ModelFolder(self.path)
-                with usable_settings(files):
-                    settings = files.json("config.json")
-                    files.check_task("ForSequenceClassification", "a reranker")
-                    graph = Graph(files, pairs=True)
-                    own = settings.get("sentence_transformers") or {}
-                    name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
-                files.forget()
-                self._activation = str(name).rpartition(".")[2] or str(name)
-                self._logits = graph.output(self._output, ("logits",), 2)
-                self._graph = graph
-            return self._graph
+    def _load(self, files: ModelFolder) -> Graph:
+        settings = files.json("config.json")
+        files.check_task("ForSequenceClassification", "a reranker")
+        graph = Graph(files, pairs=True)
+        own = settings.get("sentence_transformers") or {}
+        name = own.get("activation_fn") or settings.get("sbert_ce_default_activation_function") or "Sigmoid"
+        self._activation = str(name).rpartition(".")[2] or str(name)
+        self._logits = graph.output(self._output, ("logits",), 2)
+        return graph
 
 
-class FolderEncoder:
+class FolderEncoder(_FolderModel):
     """A sparse encoder from a folder, loaded on first use. Meets `SparseEncoder`.
 
     The weight of a term is the maximum, over the tokens of the text, of log(1 + relu(logit)): Formal et al., "SPLADE
@@ -445,13 +456,6 @@ class FolderEncoder:
         output: See `FolderReranker`.
         workspace_folder: See `FolderReranker`.
     """
-
-    def __init__(self, *, path: str, output: str | None = None, workspace_folder: Path | None = None) -> None:
-        self.path = Path(workspace_folder or ".") / Path(path).expanduser()
-        self._output = output
-        self._runner = OnnxEmbedder()
-        self._lock = Lock()
-        self._graph: Graph | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -484,17 +488,11 @@ class FolderEncoder:
         self._runner._compute([row.ids for row in rows], fill)
         return found
 
-    def _loaded(self) -> Graph:
-        with self._lock:
-            if self._graph is None:
-                files = ModelFolder(self.path)
-                with usable_settings(files):
-                    files.check_task("ForMaskedLM", "a sparse encoder")
-                    self._table = query_table(files)
-                    graph = Graph(files)
-                files.forget()
-                self._logits = graph.output(self._output, ("logits",), 3)
-                vocabulary = graph.tokenizer.get_vocab()
-                self._terms = sorted(vocabulary, key=vocabulary.__getitem__)
-                self._graph = graph
-            return self._graph
+    def _load(self, files: ModelFolder) -> Graph:
+        files.check_task("ForMaskedLM", "a sparse encoder")
+        self._table = query_table(files)
+        graph = Graph(files)
+        self._logits = graph.output(self._output, ("logits",), 3)
+        vocabulary = graph.tokenizer.get_vocab()
+        self._terms = sorted(vocabulary, key=vocabulary.__getitem__)
+        return graph
