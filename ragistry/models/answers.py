@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
@@ -24,8 +23,6 @@ from ragistry.utils.wording import one_line, problem_of
 if TYPE_CHECKING:
     from ragistry.types import AnswerStatus
 
-Schema = type[BaseModel] | Mapping[str, Any]
-"""A pydantic model, or a JSON Schema."""
 Message = Mapping[str, Any]
 """``{"role": "system" | "user" | "assistant", "content": "…"}``"""
 Chat = Callable[[list[Message]], str]
@@ -64,18 +61,13 @@ def messages_of(prompt: str, system: str | None) -> list[Message]:
     return [*first, {"role": "user", "content": prompt}]
 
 
-def json_schema(schema: Schema) -> dict[str, Any]:
-    """Return the JSON Schema of a model or schema."""
-    return schema.model_json_schema() if isinstance(schema, type) else dict(schema)
-
-
-def in_words(schema: Schema) -> str:
+def in_words(schema: type[BaseModel]) -> str:
     """Write the part of a prompt that asks for the schema."""
-    return f"Answer with JSON only, by this JSON Schema:\n{json.dumps(json_schema(schema), ensure_ascii=False)}"
+    return f"Answer with JSON only, by this JSON Schema:\n{json.dumps(schema.model_json_schema(), ensure_ascii=False)}"
 
 
-def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model: str) -> str:
-    """Ask for an answer in JSON that fits the schema. For a plain JSON Schema, only the JSON syntax is checked.
+def answer_by_schema(chat: Chat, messages: list[Message], schema: type[BaseModel], model: str) -> str:
+    """Ask for an answer in JSON that fits the schema.
 
     An answer that does not fit is sent back once with the error.
 
@@ -101,9 +93,14 @@ def answer_by_schema(chat: Chat, messages: list[Message], schema: Schema, model:
         raise ModelError(f"{model!r} answered {one_line(answer)!r}, which {_why(error, schema)}, twice") from error
 
 
-def _fitting(answer: str, schema: Schema) -> str:
+def _fitting(answer: str, schema: type[BaseModel]) -> str:
     """Return the JSON of an answer. Raises `ValueError` if it does not fit the schema."""
-    return parse_answer(answer, partial(_checked, schema=schema))
+
+    def checked(text: str) -> str:
+        schema.model_validate_json(text)
+        return text
+
+    return parse_answer(answer, checked)
 
 
 class Part(NamedTuple):
@@ -240,19 +237,8 @@ def _incomplete(part: Part, text: str, model: str, remedy: str) -> IncompleteAns
     return IncompleteAnswerError(message, cast("AnswerStatus", status), text if text.strip() else "")
 
 
-def _checked(answer: str, schema: Schema) -> str:
-    if isinstance(schema, type):
-        schema.model_validate_json(answer)
-    else:
-        try:
-            json.loads(answer)
-        except RecursionError as error:
-            raise ValueError("it is nested too deeply") from error
-    return answer
-
-
-def _why(error: ValueError, schema: Schema) -> str:
-    if isinstance(error, ValidationError) and isinstance(schema, type):
+def _why(error: ValueError, schema: type[BaseModel]) -> str:
+    if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         return f"does not fit {schema.__name__}: {where}: {problem_of(first)}"

@@ -20,10 +20,8 @@ from ragistry.errors import EmbeddingGenerationError, IncompleteAnswerError, Mod
 from ragistry.models.answers import (
     Message,
     Part,
-    Schema,
     answer_by_schema,
     in_words,
-    json_schema,
     messages_of,
     part_of,
     stream_answer,
@@ -256,9 +254,9 @@ class OpenAIGenerator:
         """Close the connections."""
         self._api.close()
 
-    def _chat_by_schema(self, schema: Schema, messages: list[Message]) -> str:
+    def _chat_by_schema(self, schema: type[BaseModel], messages: list[Message]) -> str:
         if self._takes_schemas:
-            form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": json_schema(schema)}}
+            form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema.model_json_schema()}}
             try:
                 return self._chat(messages, response_format=form)
             except RefusedError as error:

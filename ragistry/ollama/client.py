@@ -17,9 +17,7 @@ from ragistry.errors import ConfigError, ModelError, ModelNotFoundError
 from ragistry.models.answers import (
     Message,
     Part,
-    Schema,
     answer_by_schema,
-    json_schema,
     messages_of,
     part_of,
     stream_answer,
@@ -33,6 +31,7 @@ from ragistry.utils.urls import base_address, split_login
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from pydantic import BaseModel
 
 Options = Mapping[str, Any]
 """Ollama's options for a call, such as ``{"temperature": 0, "num_ctx": 8192}``."""
@@ -67,7 +66,6 @@ class OllamaClient:
         attempts: See `Patience`.
         retry_timeouts: See `Patience`.
         load_timeout: See `Patience`.
-        keep_alive: How long a model stays in memory after a call: ``"10m"``, seconds, or -1 for ever.
         api_key: API key; None for ``OLLAMA_API_KEY``.
 
     Every method raises `ModelConnectionError` if the server cannot be reached, `ModelNotFoundError` if it lacks the
@@ -82,7 +80,6 @@ class OllamaClient:
         attempts: int = 4,
         retry_timeouts: bool = True,
         load_timeout: float | None = None,
-        keep_alive: str | float | None = None,
         api_key: str | None = None,
     ) -> None:
         self._server = JsonClient(
@@ -93,14 +90,14 @@ class OllamaClient:
             api_key=api_key or os.environ.get("OLLAMA_API_KEY"),
         )
         self.host = self._server.base_url
-        self._keep_alive = {} if keep_alive is None else {"keep_alive": keep_alive}
         self._limits: dict[str, tuple[int, int]] = {}
 
     def embed(self, text: str, model: str, *, on_long: OnLong = "raise", options: Options | None = None) -> list[float]:
-        """Embed one text; see `embed_batch`."""
-        return self.embed_batch([text], model, on_long=on_long, options=options)[0]
+        """Embed one text; see `vectors`."""
+        vector: list[float] = self.vectors([text], model, on_long=on_long, options=options)[0].tolist()
+        return vector
 
-    def embed_batch(
+    def vectors(
         self,
         texts: Sequence[str],
         model: str,
@@ -108,21 +105,12 @@ class OllamaClient:
         batch_size: int = 32,
         on_long: OnLong = "raise",
         options: Options | None = None,
-    ) -> list[list[float]]:
-        """Embed texts in batches; return one vector per text, in order.
+    ) -> NDArray[np.float64]:
+        """Embed texts in batches: ``(n, d)`` in their order; ``(0, 0)`` without texts.
 
         A text longer than the model's limit raises `EmbeddingGenerationError`. With ``on_long="truncate"``, its
         beginning is embedded, which is logged and traced. Nothing is cut silently.
         """
-        rows: list[list[float]] = self.vectors(
-            texts, model, batch_size=batch_size, on_long=on_long, options=options
-        ).tolist()
-        return rows
-
-    def vectors(
-        self, texts: Sequence[str], model: str, *, batch_size: int = 32, on_long: OnLong, options: Options | None = None
-    ) -> NDArray[np.float64]:
-        """Like `embed_batch`, as an array ``(n, d)``; ``(0, 0)`` without texts."""
 
         def window() -> int:
             return self.window(model, options)
@@ -136,13 +124,13 @@ class OllamaClient:
         model: str,
         *,
         system: str | None = None,
-        schema: Schema | None = None,
+        schema: type[BaseModel] | None = None,
         options: Options | None = None,
     ) -> str:
         """Answer a prompt.
 
-        With ``schema``, a pydantic model or a JSON Schema, the answer is JSON. An answer that does not fit a pydantic
-        model is requested once more; the second raises `ModelError` with the answer.
+        With ``schema`` the answer is JSON. One that does not fit is requested once more; the second raises `ModelError`
+        with the answer.
         """
         return self.chat(messages_of(prompt, system), model, schema=schema, options=options)
 
@@ -151,11 +139,11 @@ class OllamaClient:
         messages: Sequence[Message],
         model: str,
         *,
-        schema: Schema | None = None,
+        schema: type[BaseModel] | None = None,
         options: Options | None = None,
     ) -> str:
         """Return the model's next message in the conversation; ``schema`` as in `generate`."""
-        form = {} if schema is None else {"format": json_schema(schema)}
+        form = {} if schema is None else {"format": schema.model_json_schema()}
 
         def ask(conversation: Sequence[Message]) -> str:
             body = {**_asked(conversation, options), **form}
@@ -178,7 +166,7 @@ class OllamaClient:
         return stream_answer(self._stream(messages, model, options), model, REMEDY, self._server.server)
 
     def _stream(self, messages: Sequence[Message], model: str, options: Options | None) -> Iterator[Part]:
-        body = {"model": model, **_asked(messages, options), "stream": True, **self._keep_alive}
+        body = {"model": model, **_asked(messages, options), "stream": True}
         with self._explained(model):
             for line in self._server.stream("/api/chat", body, loads=model):
                 yield self._server.read(line, _parse_piece)
@@ -250,9 +238,9 @@ class OllamaClient:
     def _post(
         self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any
     ) -> Read:
-        """Call `JsonClient.post` with the model and ``keep_alive``."""
+        """Call `JsonClient.post` with the model."""
         with self._explained(model):
-            return self._server.post(path, {"model": model, **body, **self._keep_alive}, read, **options)
+            return self._server.post(path, {"model": model, **body}, read, **options)
 
     @contextmanager
     def _explained(self, model: str) -> Iterator[None]:

@@ -24,7 +24,7 @@ class OllamaEmbedder:
         host: See `OllamaClient`.
         batch_size: Maximum number of texts per request.
         prefixes: Prefix of each role; None for those the model was trained with (`KNOWN_MODELS`).
-        options: See `OllamaClient.embed_batch`.
+        options: Ollama's options for each call.
         load_timeout: Seconds for the first request, which may load the model, unless there is a ``client``.
 
     Of a text longer than the model's limit, the beginning is embedded, which is logged and traced.

@@ -34,7 +34,7 @@ def test_it_shows_a_model(server: OllamaServer, official: ollama.Client) -> None
 def test_it_embeds_as_our_client_does(official: ollama.Client, client: OllamaClient) -> None:
     texts = ["Why is the sky blue?", "Why is the grass green?"]
     answer = official.embed(EMBEDDER, texts)
-    assert [list(vector) for vector in answer.embeddings] == client.embed_batch(texts, EMBEDDER)
+    assert [list(vector) for vector in answer.embeddings] == client.vectors(texts, EMBEDDER).tolist()
     assert answer.prompt_eval_count == 2 * (6 + 2)
     assert official.embeddings(EMBEDDER, texts[0]).embedding == client.embed(texts[0], EMBEDDER)
 

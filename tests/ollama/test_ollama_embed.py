@@ -33,37 +33,35 @@ def test_one_text_gives_one_vector_of_floats(server: OllamaServer, client: Ollam
 
 def test_a_batch_gives_the_vectors_of_its_texts_in_their_order(client: OllamaClient) -> None:
     texts = ["one", "two", "three two", "one"]
-    assert client.embed_batch(texts, EMBEDDER) == [client.embed(text, EMBEDDER) for text in texts]
+    assert client.vectors(texts, EMBEDDER).tolist() == [client.embed(text, EMBEDDER) for text in texts]
 
 
 def test_many_texts_are_sent_a_batch_at_a_time(server: OllamaServer, client: OllamaClient) -> None:
     texts = [f"text {number}" for number in range(10)]
-    vectors = client.embed_batch(texts, EMBEDDER, batch_size=4)
+    vectors = client.vectors(texts, EMBEDDER, batch_size=4)
     assert [len(body["input"]) for body in server.asked("/api/embed")] == [4, 4, 2]
-    assert vectors == client.embed_batch(texts, EMBEDDER)
+    assert (vectors == client.vectors(texts, EMBEDDER)).all()
 
 
 def test_no_texts_ask_the_server_nothing(server: OllamaServer, client: OllamaClient) -> None:
-    assert client.embed_batch([], EMBEDDER) == []
+    assert client.vectors([], EMBEDDER).shape == (0, 0)
     assert server.requests == []
 
 
-def test_options_and_keep_alive_are_passed_on(server: OllamaServer) -> None:
-    with OllamaClient(server.url, keep_alive="10m") as client:
-        client.embed("text", EMBEDDER, options={"num_ctx": 32})
+def test_options_are_passed_on(server: OllamaServer, client: OllamaClient) -> None:
+    client.embed("text", EMBEDDER, options={"num_ctx": 32})
     [body] = server.asked("/api/embed")
     assert body["options"] == {"num_ctx": 32}
-    assert body["keep_alive"] == "10m"
 
 
 def test_a_long_text_is_refused_by_its_position_and_length(client: OllamaClient) -> None:
     with refused(EmbeddingGenerationError):
-        client.embed_batch([FITS, FITS, LONG, FITS], EMBEDDER)
+        client.vectors([FITS, FITS, LONG, FITS], EMBEDDER)
 
 
 def test_a_long_text_may_be_cut_but_not_in_silence(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
     with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
-        vectors = client.embed_batch([FITS, LONG, FITS], EMBEDDER, on_long="truncate")
+        vectors = client.vectors([FITS, LONG, FITS], EMBEDDER, on_long="truncate").tolist()
     assert vectors[0] == vectors[2] == client.embed(FITS, EMBEDDER)
     assert np.corrcoef(vectors[1], client.embed("word " * 62, EMBEDDER))[0, 1] > 0.999
     assert "1 of the texts, up to 1,000 characters, are too long for 'nomic-embed-text' (64 tokens)" in caplog.text
@@ -84,7 +82,7 @@ def test_a_server_that_cuts_in_silence_is_found_out(
 ) -> None:
     server.cuts_silently = True
     with pytest.raises(EmbeddingGenerationError, match=rf"texts\[{texts.index(LONG)}\]"):
-        client.embed_batch(texts, EMBEDDER)
+        client.vectors(texts, EMBEDDER)
 
 
 def test_a_silent_cut_is_reported_where_cutting_is_allowed(
@@ -92,7 +90,7 @@ def test_a_silent_cut_is_reported_where_cutting_is_allowed(
 ) -> None:
     server.cuts_silently = True
     with caplog.at_level(logging.WARNING):
-        assert len(client.embed_batch([LONG, FITS], EMBEDDER, on_long="truncate")) == 2
+        assert len(client.vectors([LONG, FITS], EMBEDDER, on_long="truncate")) == 2
     assert "1 of the texts" in caplog.text
 
 
@@ -115,13 +113,13 @@ def test_what_is_not_text_is_refused_before_anything_is_sent(
     server: OllamaServer, client: OllamaClient, texts: Any, said: str
 ) -> None:
     with pytest.raises(EmbeddingGenerationError, match=said):
-        client.embed_batch(texts, EMBEDDER)
+        client.vectors(texts, EMBEDDER)
     assert server.requests == []
 
 
 def test_calls_and_tokens_are_traced(client: OllamaClient) -> None:
     with collect() as trace, stage("embed"):
-        client.embed_batch(["one two", "three"], EMBEDDER)
+        client.vectors(["one two", "three"], EMBEDDER)
     [done] = trace.stages()
     assert (done.model_calls, done.tokens) == (1, 2 + 2 + 1 + 2)
 

@@ -85,7 +85,7 @@ def test_passing_failures_are_retried_at_most_three_times(
 def test_other_failures_are_final_and_shown(server: OllamaServer, client: OllamaClient, failure: str | int) -> None:
     server.fail_next(failure, path="/api/embed")
     with refused(ModelError) as raised:
-        client.embed_batch(["one", "two"], EMBEDDER)
+        client.vectors(["one", "two"], EMBEDDER)
     assert len(str(raised.value)) < 500
     assert len(server.asked("/api/embed")) == 1
 
