@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -104,6 +105,14 @@ def reason_of(error: BaseException) -> str:
 def words_of(text: str) -> Counter[str]:
     """Count the words of a text, without case and punctuation."""
     return Counter(_WORD.findall(text.casefold()))
+
+
+def with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the pages of a PDF with their form fields and annotations at the end."""
+    found = list(pages)
+    for page, lines in notes:
+        found[page - 1] = SEPARATOR.join(filter(None, (pages[page - 1], lines)))
+    return found
 
 
 def answer_of(document: ReadDocument) -> dict[str, Any]:

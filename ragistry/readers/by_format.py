@@ -10,7 +10,7 @@ from pathlib import PurePath
 from ragistry.errors import ConfigError
 from ragistry.plugins import resolve_object
 from ragistry.readers import mail
-from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, reason_of
+from ragistry.readers.blocks import REPAIR, Block, ReadDocument, UnreadableFileError, reason_of
 from ragistry.readers.encoding import UndecodableError, decode, without_commands
 from ragistry.readers.formats import FORMATS, WORKER_EXTS, AddedReader
 from ragistry.readers.text_files import SAMPLE, is_worth_reading
@@ -84,8 +84,3 @@ def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, A
     except UndecodableError as error:
         raise UnreadableFileError(f"is not a text file: {error}") from error
     return ReadDocument([Block(text.replace("\r\n", "\n"))])
-
-
-def pages_as_document(pages: list[str], info: dict[str, str]) -> ReadDocument:
-    """Return the pages of a PDF as blocks."""
-    return ReadDocument([Block(page, Place(page=number)) for number, page in enumerate(pages, 1) if page], info)

@@ -293,10 +293,6 @@ class _Reader(OfficeText):
         if not self._muted:
             line.parts.append(sign or "")
 
-    def _break(self, _element: Element, line: Line) -> None:
-        if not self._muted:
-            line.parts.append("\n")
-
     def _hyperlink(self, element: Element, line: Line) -> None:
         relation = self._package.relation(element, "id")
         before = len(line.parts)
@@ -410,14 +406,8 @@ class _Reader(OfficeText):
 
 
 _PAGE_FIELD = re.compile(r"\b(PAGE|NUMPAGES|SECTIONPAGES)\b", re.IGNORECASE)
-_BREAKS = {
-    W + "tab": "\t",
-    W + "ptab": "\t",
-    W + "noBreakHyphen": "-",
-}
+_BREAKS = {W + "br": "\n", W + "cr": "\n", W + "tab": "\t", W + "ptab": "\t", W + "noBreakHyphen": "-"}
 _INLINE: dict[str, Callable[[_Reader, Element, Line], None]] = {
-    W + "br": _Reader._break,
-    W + "cr": _Reader._break,
     W + "sym": _Reader._sym,
     W + "fldChar": _Reader._field_mark,
     W + "instrText": _Reader._instruction,

@@ -30,25 +30,9 @@ _INLINE = frozenset(
     {
         *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "button", "cite", "code", "data", "del", "dfn", "em"),
         *("font", "i", "img", "input", "ins", "kbd", "label", "link", "mark", "math", "meta", "meter", "nobr"),
-        *(
-            "optgroup",
-            "option",
-            "output",
-            "param",
-            "picture",
-            "progress",
-            "q",
-            "rb",
-            "rp",
-            "rt",
-            "ruby",
-            "s",
-            "samp",
-            "select",
-            "small",
-            "source",
-        ),
-        *("span", "strike", "strong", "sub", "sup", "svg", "textarea", "time", "tt", "u", "var", "wbr"),
+        *("optgroup", "option", "output", "param", "picture", "progress", "q", "rb", "rp", "rt", "ruby", "s", "samp"),
+        *("select", "small", "source", "span", "strike", "strong", "sub", "sup", "svg", "textarea", "time", "tt"),
+        *("u", "var", "wbr"),
     }
 )
 """Elements that do not end a line. Inside of `_DRAWN`, none does."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragistry.errors import ConfigError, ExtractionError
-from ragistry.readers.blocks import Place
+from ragistry.readers.blocks import SEPARATOR, Place, with_notes
 from ragistry.readers.extracted import FEW, Extracted, ExtractLimits, are_many
 from ragistry.readers.ocr import HOW, read_page
 from ragistry.readers.reader_process import read_in_worker
@@ -27,7 +27,6 @@ _LOST_KINDS = {
     "form fields": "the values of {} could not be read; repair the file: qpdf in.pdf out.pdf",
     "glyphs": "{} lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
 }
-_PAGE_SEPARATOR = "\n\n"
 _NO_TITLE = re.compile(
     r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
     r"|powerpoint presentation|(document|dokument|presentation|layout|slide|title|book|print)[ _-]?\d*"
@@ -57,7 +56,7 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         raise ExtractionError(f"{path!r} {XFA}")
     recognised, failure = _recognised(path, pages, pictured, ocr, limits) if ocr else ([], "")
     silent = [page for page in pictured if not pages[page - 1]]
-    pages = _with_notes(pages, answer["notes"])
+    pages = with_notes(pages, answer["notes"])
     if not any(pages):
         reason = failure or (NOTHING_READ if ocr else HOW)
         raise ExtractionError(f"{path!r} {_no_text(len(pages), unreadable, pictured, reason)}")
@@ -76,14 +75,6 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
         answer["digest"],
         places,
     )
-
-
-def _with_notes(pages: Sequence[str], notes: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the pages with their form fields and annotations at the end."""
-    with_notes = list(pages)
-    for page, lines in notes:
-        with_notes[page - 1] = _PAGE_SEPARATOR.join(filter(None, (pages[page - 1], lines)))
-    return with_notes
 
 
 def _is_placeholder(text: str) -> bool:
@@ -116,10 +107,10 @@ def _no_text(pages: int, unreadable: Sequence[int], pictured: Sequence[int], rea
 
 
 def _join(pages: Sequence[str], labels: Sequence[str]) -> tuple[str, tuple[tuple[int, Place], ...]]:
-    text, places, offset = _PAGE_SEPARATOR.join(filter(None, pages)), [], 0
+    text, places, offset = SEPARATOR.join(filter(None, pages)), [], 0
     for number, (page, label) in enumerate(zip(pages, labels or [""] * len(pages), strict=True), 1):
         places.append((min(offset, len(text)), Place(page=number, label=label)))
-        offset += len(page) + len(_PAGE_SEPARATOR) if page else 0
+        offset += len(page) + len(SEPARATOR) if page else 0
     return text, tuple(places)
 
 

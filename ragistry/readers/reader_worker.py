@@ -23,7 +23,16 @@ from queue import SimpleQueue
 from typing import Any
 
 from ragistry.readers import pdf_reader
-from ragistry.readers.blocks import ReadDocument, UnreadableFileError, answer_of, longest_text, reason_of
+from ragistry.readers.blocks import (
+    Block,
+    Place,
+    ReadDocument,
+    UnreadableFileError,
+    answer_of,
+    longest_text,
+    reason_of,
+    with_notes,
+)  # fmt: skip
 from ragistry.readers.encoding import UndecodableError
 from ragistry.readers.extracted import read_at_most
 from ragistry.readers.pdf_engines import ENGINES
@@ -110,15 +119,13 @@ def _limit_memory(size: int) -> None:
 
 
 def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
-    from ragistry.readers.by_format import pages_as_document, read_document
+    from ragistry.readers.by_format import read_document
     from ragistry.readers.formats import AddedReader
 
     def read_pdf(attached: bytes) -> ReadDocument:
         found = pdf_reader.read(attached, "pypdfium2", request)
-        pages = list(found["pages"])
-        for page, note in found["notes"]:
-            pages[page - 1] = "\n\n".join(filter(None, (pages[page - 1], note)))
-        return pages_as_document(pages, found["info"])
+        pages = enumerate(with_notes(found["pages"], found["notes"]), 1)
+        return ReadDocument([Block(page, Place(page=number)) for number, page in pages if page], found["info"])
 
     added = {suffix: AddedReader(**reader) for suffix, reader in request["readers"].items()}
     return answer_of(read_document(data, request["path"], read_pdf, added))
