@@ -13,7 +13,7 @@ from ragistry.config.collections import CollectionsFile
 from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
 from ragistry.library.scope import being_renamed
 from ragistry.protocols import LibraryStore
-from ragistry.stores.records import chunks_of
+from ragistry.stores.records import source_chunks
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, listed
 
@@ -127,11 +127,7 @@ def move(store: LibraryStore, info: SourceInfo, to_collection: str, *, overwrite
 
 def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int:
     """Replace the source of that name, then remove the original: every search sees one of them."""
-    documents = sorted(
-        store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
-        key=lambda document: int(document.metadata["chunk_index"]),
-    )
-    chunks = chunks_of(store, documents)
+    chunks = source_chunks(store, info.collection, info.source_file)
     for chunk in chunks:
         chunk.metadata["collection"] = to_collection
     store.replace_source(to_collection, info.source_file, chunks)

@@ -136,6 +136,12 @@ def chunks_of(store: LibraryStore, documents: Sequence[Document]) -> list[Embedd
     ]
 
 
+def source_chunks(store: LibraryStore, collection: str, source_file: str) -> list[EmbeddedChunk]:
+    """Return the chunks of a stored source in order; see `chunks_of`."""
+    found = store.scan({"$and": [{"collection": collection}, {"source_file": source_file}]})
+    return chunks_of(store, sorted(found, key=lambda document: int(document.metadata["chunk_index"])))
+
+
 # The embedder
 
 

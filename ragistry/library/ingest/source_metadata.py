@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragistry.protocols import LibraryStore
-from ragistry.stores.records import chunks_of
+from ragistry.stores.records import source_chunks
 from ragistry.types import Chunk, SourceInfo
 from ragistry.utils.metadata import SET_KEYS, check_number, checked_metadata, date_text
 
@@ -86,11 +86,7 @@ def set_metadata(store: LibraryStore, info: SourceInfo, metadata: Mapping[str, A
     """
     changed = checked_metadata(metadata)
     with store.writing():
-        documents = sorted(
-            store.scan({"$and": [{"collection": info.collection}, {"source_file": info.source_file}]}),
-            key=lambda document: int(document.metadata["chunk_index"]),
-        )
-        chunks = chunks_of(store, documents)
+        chunks = source_chunks(store, info.collection, info.source_file)
         for chunk in chunks:
             _set(chunk.metadata, changed)
         check_number(chunks[0].metadata)
