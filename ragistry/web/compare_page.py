@@ -53,7 +53,7 @@ def register(state: AppState) -> None:
                 heading("Report not found")
                 empty_notice("This report cannot be shown.", str(error))
                 return
-            frame = ui.element("iframe").classes("rg-report").props("sandbox title=Report")
+            frame = ui.element("iframe").classes("rg-report").props('sandbox="" title=Report')
             frame.props["srcdoc"] = html
 
 

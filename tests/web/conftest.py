@@ -195,8 +195,8 @@ def page(chromium: str, windows: BrowserContext) -> Iterator[Page]:
 
     Without `chromium` the test is skipped before `address` fills and serves the workspace.
 
-    Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request, nothing against
-    the content policy.
+    Nothing may go wrong in it unseen: no error of a script, no dialog of one, no foreign request, no error in the
+    console, such as one against the content policy.
 
     The same holds for further windows, which a test makes with ``page.context.new_page()``.
     """
@@ -206,10 +206,15 @@ def page(chromium: str, windows: BrowserContext) -> Iterator[Page]:
         wrong.append(dialog.message)
         dialog.dismiss()
 
+    def on_console(line: Any) -> None:
+        # Tests ask for missing files, and stop the server of a window.
+        if line.type == "error" and not line.text.startswith(("Failed to load resource", "WebSocket connection to")):
+            wrong.append(line.text)
+
     handlers: dict[Any, Callable[[Any], None]] = {
         "weberror": lambda error: wrong.append(str(error.error)),
         "dialog": on_dialog,
-        "console": lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None,
+        "console": on_console,
         "request": lambda request: None if _local(request.url) else wrong.append(request.url),
     }
     for event, handler in handlers.items():
