@@ -185,7 +185,7 @@ def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
         "bm25": "bm25",
         "naive": None,
     }
-    options = {"workspace": workspace, "cache": tmp_path, "runs": tmp_path / "runs", "progress": False}
+    options = {"workspace": workspace, "cache": tmp_path, "progress": False}
     result = compare(compared, dataset, ["RR@10"], grid={"entry.top_k": [1, 3]}, **options)
     assert result.failures == {}
     assert list(result.techniques) == ["built", "entry[top_k=1]", "entry[top_k=3]", *list(compared)[2:]]
