@@ -8,10 +8,10 @@ the reference, those chosen by MiniLM 76 %, in 80 times the time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import sqrt
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from ragistry.chunking.places import place_at
 from ragistry.presentation.matches import Match, marked_terms, matches, named_terms
@@ -40,24 +40,13 @@ class AnsweringLine(NamedTuple):
         start: Offset of the line in the passage.
         place: Its place: ``page``, ``page_label``, ``sheet``, ``part``, ``chapter``, ``heading_context``, ``section``
             and ``line``, the number of the line in the file, as far as they are known.
+        terms: Terms of the query in the sentence of the line that matches best.
     """
 
     number: int
     start: int
     place: dict[str, Any]
-
-
-class Unit(Protocol):
-    """A sentence or line of a passage, with its matches."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def matches(self) -> Sequence[Match]: ...
-
-
-AnyUnit = TypeVar("AnyUnit", bound=Unit)
-Weigh = Callable[[Sequence[Unit]], float]
+    terms: frozenset[str] = frozenset()
 
 
 class _Sentence(NamedTuple):
@@ -84,10 +73,13 @@ def answering_line(document: Document, query: str, language: str = AUTO) -> Answ
     if not any(one.matches for one in sentences):
         first_one = sentences[0] if sentences else _Sentence(0, 0, 0, (), heading=False)
         return AnsweringLine(first_one.line, first_one.start, place_at(document, first_one.start))
-    weigh = weights_of(sentences, named_terms(query, own))
-    first, last = best_window(sentences, weigh, ROOM)
-    best = max(sentences[first:last], key=lambda one: weigh([one]) * (HEADING if one.heading else 1))
-    return AnsweringLine(best.line, best.start, place_at(document, best.start))
+    named = named_terms(query, own)
+    counts = Counter(term for one in sentences for match in one.matches for term in match.terms)
+    weights = {term: (NAME if term in named else 1) / sqrt(count) for term, count in counts.items()}
+    weigh = partial(_words_in, weights=weights)
+    best = max(_best_window(sentences, weigh), key=lambda one: weigh([one]) * (HEADING if one.heading else 1))
+    terms = frozenset().union(*(match.terms for match in best.matches))
+    return AnsweringLine(best.line, best.start, place_at(document, best.start), terms)
 
 
 def place_of(document: Document, query: str, language: str = AUTO) -> dict[str, Any]:
@@ -115,50 +107,23 @@ def _sentences(text: str, query: str, language: str) -> Iterator[_Sentence]:
         offset += len(line)
 
 
-def weights_of(units: Sequence[Unit], named: Collection[str] = ()) -> Weigh:
-    """Return a function that weighs consecutive units by the words of the query in them; ``named`` count more."""
-    counts = Counter(term for unit in units for match in unit.matches for term in match.terms)
-    return partial(
-        _words_in, weights={term: (NAME if term in named else 1) / sqrt(count) for term, count in counts.items()}
-    )
-
-
-def best_window(
-    units: Sequence[AnyUnit],
-    weigh: Callable[[Sequence[AnyUnit]], float],
-    room: int,
-    anchors: tuple[int, int] | None = None,
-) -> tuple[int, int]:
-    """Return the best window ``[first, last)`` of consecutive units; the first of equal ones.
-
-    Args:
-        units: The units.
-        weigh: See `weights_of`.
-        room: Maximum size of a window; a larger unit is a window of its own.
-        anchors: The window contains one of these units ``[first, last)``.
-    """
-    least, most = anchors or (0, len(units))
-    best = (0, 0, -1.0)
-    starts = range(min(most, len(units)))
-    matched = max((first for first in starts if units[first].matches), default=-1)
-    for first in starts:
-        if first < matched and not units[first].matches:
-            continue  # A window that starts at the next matches is better.
-        last, size = first, 0
-        while last < len(units) and (last == first or size + units[last].size <= room):
-            size += units[last].size
+def _best_window(sentences: Sequence[_Sentence], weigh: Callable[[Sequence[_Sentence]], float]) -> Sequence[_Sentence]:
+    """Return the best consecutive sentences of at most `ROOM` characters, one at least; the first of equal ones."""
+    best, most = sentences[:1], -1.0
+    for first, start in enumerate(sentences):
+        if not start.matches:
+            continue  # a window that starts at the next matches has as many
+        last, size = first + 1, start.size
+        while last < len(sentences) and size + sentences[last].size <= ROOM:
+            size += sentences[last].size
             last += 1
-        if last <= least:
-            continue
-        score = weigh(units[first:last])
-        # A window that starts at the words shows more of the text after them.
-        score += 1e-6 * bool(units[first].matches)
-        if score > best[2] + 1e-9:
-            best = first, last, score
-    return best[:2]
+        score = weigh(sentences[first:last])
+        if score > most + 1e-9:
+            best, most = sentences[first:last], score
+    return best
 
 
-def _words_in(window: Sequence[Unit], weights: Mapping[str, float]) -> float:
+def _words_in(window: Sequence[_Sentence], weights: Mapping[str, float]) -> float:
     found = [match for unit in window for match in unit.matches]
     terms = {term for match in found for term in match.terms}
     side_by_side = sum(

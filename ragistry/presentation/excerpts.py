@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ragistry.presentation.answering import FEWEST, answering_line, best_window, weights_of
+from ragistry.presentation.answering import FEWEST, AnsweringLine, answering_line
 from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, Style
 from ragistry.presentation.hits import body_of
-from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, phrases
+from ragistry.presentation.matches import Match, marked_terms, matches, phrases
 from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import chunk_language
@@ -35,26 +35,54 @@ class Excerpt(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A part of a block: a sentence, or a line of code. ``block``: the index of the block."""
+    """A part of a block: a sentence, or a line of code.
+
+    Attributes:
+        block: Index of the block.
+        start: Offset of its first character in the block.
+        end: Offset after its last character.
+        first: The first line of the passage in it, -1 if it is not from the passage.
+        last: The last line of the passage in it.
+        text: Its text.
+        matches: Words of the query in it.
+    """
 
     block: int
     start: int
     end: int
+    first: int
+    last: int
+    text: str
     matches: tuple[Match, ...]
-
-    @property
-    def size(self) -> int:
-        return self.end - self.start
 
 
 def excerpt_of(document: Document, query: str, language: str, room: int | None) -> Excerpt:
-    """Select the part of a passage that contains the line that answers; see `answering_line` and `excerpt`."""
-    found = answering_line(document, query, language)
+    """Select the sentence that answers, see `answering_line`, and the sentences around it.
+
+    A sentence longer than ``room`` is cut. The header row of a table that began before the passage is always shown, in
+    a third of ``room`` at most.
+
+    Args:
+        document: A result of a search.
+        query: The query.
+        language: Language of passages whose metadata have none.
+        room: Maximum number of characters; None for the whole passage.
+    """
+    answer = answering_line(document, query, language)
     own = chunk_language(document.metadata, language)
     blocks: Sequence[PassageBlock] = body_of(document)
-    if room is not None:
-        blocks = _with_content(blocks, document.content)
-    return excerpt(blocks, query, own, room, line=found.number)._replace(place=found.place)
+    if room is None:
+        return excerpt(blocks, query, own)._replace(place=answer.place)
+    blocks = _with_content(blocks, document.content)
+    header: Sequence[PassageBlock] = ()
+    if len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
+        header, blocks = [_part(blocks[0], 0, _word_end(blocks[0].text, room // 3))], blocks[1:]
+        room -= len(header[0].text)
+    if sum(len(block.text) for block in blocks) > room:
+        shown = _around(answer, blocks, query, own, room)
+    else:
+        shown = excerpt(blocks, query, own)
+    return shown._replace(blocks=(*excerpt(header, query, own).blocks, *shown.blocks), place=answer.place)
 
 
 def _with_content(blocks: Sequence[PassageBlock], text: str) -> Sequence[PassageBlock]:
@@ -78,59 +106,60 @@ def _is_empty(block: PassageBlock, empty: Collection[int]) -> bool:
     return not has_words(block.text) or bool(block.lines and all(line in empty for _, line in block.lines))
 
 
-def excerpt(
-    blocks: Sequence[PassageBlock],
-    query: str,
-    language: str,
-    room: int | None,
-    *,
-    line: int | None = None,
-) -> Excerpt:
-    """Select the consecutive sentences with most of the query's words.
+def excerpt(blocks: Sequence[PassageBlock], query: str, language: str) -> Excerpt:
+    """Mark the words of a query in all of these blocks."""
+    terms = marked_terms(query, language)
+    return Excerpt(tuple(_marked(block, matches(block.text, terms, language)) for block in blocks), False, False)
 
-    Rare words of the passage count more than frequent ones, and adjacent words more than separate ones. A sentence
-    longer than ``room`` is cut. The header row of a table that began before the passage is always shown, in a third of
-    ``room`` at most.
 
-    Args:
-        blocks: Blocks of the passage.
-        query: The query.
-        language: Language of the passage.
-        room: Maximum number of characters; None for the whole passage.
-        line: Line of the passage that the excerpt contains; see `answering_line`.
-    """
-    if room is not None and len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
-        head = _part(blocks[0], 0, _word_end(blocks[0].text, room // 3))
-        rest = excerpt(blocks[1:], query, language, room - len(head.text), line=line)
-        found_in_head = matches(head.text, marked_terms(query, language), language)
-        return rest._replace(blocks=(_marked(head, found_in_head), *rest.blocks))
+def _around(answer: AnsweringLine, blocks: Sequence[PassageBlock], query: str, language: str, room: int) -> Excerpt:
+    """Cut blocks to the sentence that answers, and to neighbours for which there is room."""
     terms = marked_terms(query, language)
     found = [matches(block.text, terms, language) for block in blocks]
-    if room is None or sum(len(block.text) for block in blocks) <= room:
-        return Excerpt(tuple(map(_marked, blocks, found)), False, False)
     units = [unit for number, block in enumerate(blocks) for unit in _units(number, block, found[number])]
-    units = [unit for unit in units if has_words(blocks[unit.block].text[unit.start : unit.end])] or units
-    weigh = weights_of(units, named_terms(query, language))
-    anchors = None if line is None else _with_line(blocks, units, line)
-    first, last = best_window(units, weigh, room, anchors)
-    if last < len(units) and _introduces(blocks, units[last - 1]):
-        last = _end_of_introduced(units, last, room // 2)
-    while first > 0 and sum(unit.size for unit in units[first - 1 : last]) <= room:
-        first -= 1
-    return _cut(blocks, found, units[first:last], room, (first > 0, last < len(units)))
+    units = [unit for unit in units if has_words(unit.text)] or units
+    first, last = _grown(units, _answering(units, answer), room)
+    if last < len(units) and units[last - 1].text.rstrip(" *_`").endswith((":", "\uff1a")):
+        sizes = accumulate(len(unit.text) for unit in units[last:])
+        last += max(1, sum(size <= room // 2 for size in sizes))  # what this lead-in introduces
+    parts: list[PassageBlock] = []
+    before, after = first > 0, last < len(units)
+    for number, group in groupby(units[first:last], key=lambda unit: unit.block):
+        own = list(group)
+        start, end = own[0].start, own[-1].end
+        if end - start > room:
+            starts = [one.start for unit in own for one in unit.matches]
+            start, end = _with_matches(blocks[number].text, starts, start, end, room)
+            before, after = before or start > own[0].start, after or end < own[-1].end
+        parts.append(_part(_marked(blocks[number], found[number]), start, end))
+    return Excerpt(tuple(part for part in parts if part.text), before, after)
 
 
-def _introduces(blocks: Sequence[PassageBlock], unit: _Unit) -> bool:
-    return blocks[unit.block].text[unit.start : unit.end].rstrip(" *_`").endswith((":", "\uff1a"))
+def _answering(units: Sequence[_Unit], answer: AnsweringLine) -> int:
+    """Return the unit with most words of the sentence that answers, in its line or else in the next one with text."""
+    line = max(answer.number, next((unit.first for unit in units if unit.last >= answer.number), 0))
+    in_line = [at for at, unit in enumerate(units) if unit.first <= line <= unit.last]
+    return max(in_line, key=lambda at: len(_terms(units[at].matches) & answer.terms), default=0)
 
 
-def _end_of_introduced(units: Sequence[_Unit], start: int, room: int) -> int:
-    """Return the end of what a lead-in before ``start`` introduces: one unit, and others that fit."""
-    last, size = start + 1, units[start].size
-    while last < len(units) and size + units[last].size <= room:
-        size += units[last].size
-        last += 1
-    return last
+def _terms(found: Sequence[Match]) -> set[str]:
+    return {term for match in found for term in match.terms}
+
+
+def _grown(units: Sequence[_Unit], first: int, room: int) -> tuple[int, int]:
+    """Return the units ``[first, last)`` around one: of two neighbours that fit, the one with more matches first."""
+    last, room = first + 1, room - len(units[first].text)
+    while True:
+        fits_before = first > 0 and len(units[first - 1].text) <= room
+        fits_after = last < len(units) and len(units[last].text) <= room
+        if fits_after and not (fits_before and len(units[first - 1].matches) > len(units[last].matches)):
+            room -= len(units[last].text)
+            last += 1
+        elif fits_before:
+            first -= 1
+            room -= len(units[first].text)
+        else:
+            return first, last
 
 
 def excerpt_line(part: Excerpt) -> str:
@@ -139,61 +168,25 @@ def excerpt_line(part: Excerpt) -> str:
     return f"{'… ' if part.before else ''}{words}{' …' if part.after else ''}"
 
 
-def _with_line(blocks: Sequence[PassageBlock], units: Sequence[_Unit], line: int) -> tuple[int, int] | None:
-    """Return the units ``[first, last)`` with text of a line of the passage, or the next one with later text."""
-    ends = [blocks[unit.block].line_at(unit.end - 1) for unit in units]
-    first = next((number for number, end in enumerate(ends) if end >= line), None)
-    if first is None:
-        return None
-    starts = (blocks[unit.block].line_at(unit.start) for unit in units[first:])
-    return first, first + max(1, sum(1 for _ in takewhile(lambda start: 0 <= start <= line, starts)))
-
-
 def _units(number: int, block: PassageBlock, found: Sequence[Match]) -> Iterator[_Unit]:
-    for start, end in _pieces(block):
-        yield _Unit(number, start, end, tuple(one for one in found if start <= one.start < end))
-
-
-def _pieces(block: PassageBlock) -> Iterator[tuple[int, int]]:
     """Yield the lines of code, or the sentences of other text."""
-    text, start = block.text, 0
+    spans: Iterable[tuple[int, int]] = sentence_spans(block.text, FEWEST)
     if block.kind == "code":
-        for line in text.splitlines(keepends=True):
-            yield start, start + len(line)
-            start += len(line)
-        return
-    yield from sentence_spans(text, FEWEST)
+        spans = pairwise(accumulate(map(len, block.text.splitlines(keepends=True)), initial=0))
+    for start, end in spans:
+        lines = block.line_at(start), block.line_at(end - 1)
+        inside = tuple(one for one in found if start <= one.start < end)
+        yield _Unit(number, start, end, *lines, block.text[start:end], inside)
 
 
-def _cut(
-    blocks: Sequence[PassageBlock],
-    found: Sequence[list[Match]],
-    window: Sequence[_Unit],
-    room: int,
-    rest: tuple[bool, bool],
-) -> Excerpt:
-    parts: list[PassageBlock] = []
-    before, after = rest
-    for number in sorted({unit.block for unit in window}):
-        own = [unit for unit in window if unit.block == number]
-        start, end = own[0].start, own[-1].end
-        if end - start > room:
-            start, end = _around(blocks[number].text, found[number], start, end, room)
-            before, after = before or start > own[0].start, after or end < own[-1].end
-        parts.append(_part(_marked(blocks[number], found[number]), start, end))
-    return Excerpt(tuple(part for part in parts if part.text), before, after)
-
-
-def _around(text: str, found: Sequence[Match], start: int, end: int, room: int) -> tuple[int, int]:
+def _with_matches(text: str, starts: Sequence[int], start: int, end: int, room: int) -> tuple[int, int]:
     """Return the window of ``room`` characters with most matches, in a text that cannot be cut at sentences."""
-    inside = [one for one in found if start <= one.start < end]
-    if not inside:
+    if not starts:
         return start, _word_end(text, start + room)
-    starts = [one.start for one in inside]
     ends = [bisect_left(starts, at + 0.7 * room) for at in starts]
-    first = inside[max(range(len(inside)), key=lambda number: ends[number] - number)]
-    begin = max(start, first.start - room // 4)
-    begin = begin if begin == start else text.find(" ", begin, first.start) + 1 or begin
+    first = starts[max(range(len(starts)), key=lambda number: ends[number] - number)]
+    begin = max(start, first - room // 4)
+    begin = begin if begin == start else text.find(" ", begin, first) + 1 or begin
     return begin, _word_end(text, min(end, begin + room))
 
 

@@ -47,7 +47,7 @@ def text_of(state: AppState, query: str, document: Document) -> ReaderText:
     language = chunk_language(document.metadata, state.workspace.settings.language)
     context_in_store = passage_context(state.workspace, document)
     parts = [
-        excerpt(blocks_of(text, document.metadata), marked, language, None)
+        excerpt(blocks_of(text, document.metadata), marked, language)
         for text, marked in (
             (context_in_store.before, ""),
             (context_in_store.passage, query),

@@ -8,7 +8,7 @@ import pytest
 
 from ragistry.chunking.breadcrumb import TABLE_HEADER, searched_text
 from ragistry.chunking.chunker import chunk_document, chunk_extracted
-from ragistry.presentation import body_of, excerpt, excerpt_line
+from ragistry.presentation import body_of, excerpt_line, excerpt_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.readers.extracted import Extracted
 from ragistry.types import Chunk, Document
@@ -133,10 +133,10 @@ def test_the_header_is_shown_before_the_rows() -> None:
     assert [(block.kind, block.text) for block in blocks[:2]] == [("row", "month │ rain"), ("row", rows_of(last)[0])]
     assert [block.text for block in blocks[1:]] == rows_of(last)
     for room in (60, None):
-        found = excerpt(blocks, "month199", "english", room)
+        found = excerpt_of(shown("a.md", last), "month199", "english", room)
         assert excerpt_line(found).lstrip("… ").startswith("month │ rain")
         assert "month199" in excerpt_line(found)
-    page = excerpt_html(excerpt(blocks, "rain", "english", 60))
+    page = excerpt_html(excerpt_of(shown("a.md", last), "rain", "english", 60))
     assert page.count("<table>") == 1
     assert '>month</td><td class="rg-short"><mark>rain</mark></td>' in page
 

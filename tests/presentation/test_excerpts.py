@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.presentation import Excerpt, PassageBlock, blocks_of, excerpt, excerpt_line
+from ragistry.presentation import Excerpt, blocks_of, excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.html import excerpt_html
+from ragistry.types import Document
 
 FILLER = [f"Sentence number {number} says nothing that matters to anyone." for number in range(20)]
 ANSWER = "Pruning the apple trees is done in late winter."
 
 
-def passage(*, at: int = 12) -> list[PassageBlock]:
-    return blocks_of(" ".join([*FILLER[:at], ANSWER, *FILLER[at:]]), {"source_file": "trees.txt"})
+def passage(*, at: int = 12) -> str:
+    return " ".join([*FILLER[:at], ANSWER, *FILLER[at:]])
+
+
+def excerpt_in(text: str, query: str, room: int | None, name: str = "trees.txt") -> Excerpt:
+    return excerpt_of(Document(text, {"source_file": name}, 1.0), query, "english", room)
 
 
 def marked(shown: Excerpt) -> list[str]:
@@ -21,7 +26,7 @@ def marked(shown: Excerpt) -> list[str]:
 
 @pytest.mark.parametrize("at", [0, 12, 20])
 def test_the_window_holds_the_sentence_that_answers(at: int) -> None:
-    shown = excerpt(passage(at=at), "when to prune an apple tree", "english", 200)
+    shown = excerpt_in(passage(at=at), "when to prune an apple tree", 200)
     text = " ".join(block.text for block in shown.blocks)
     assert ANSWER in text
     assert len(text) <= 200
@@ -31,10 +36,10 @@ def test_the_window_holds_the_sentence_that_answers(at: int) -> None:
 
 
 def test_a_passage_with_room_for_it_is_shown_whole() -> None:
-    blocks = passage()
+    text = passage()
     for room in (None, 5_000):
-        shown = excerpt(blocks, "apple", "english", room)
-        assert [block.text for block in shown.blocks] == [block.text for block in blocks]
+        shown = excerpt_in(text, "apple", room)
+        assert [block.text for block in shown.blocks] == [text]
         assert (shown.before, shown.after) == (False, False)
 
 
@@ -46,21 +51,19 @@ def test_words_side_by_side_count_more_than_words_apart() -> None:
         + " ".join(FILLER[8:])
         + " derived"
     )
-    shown = excerpt(blocks_of(text, {}), "derived index", "english", 80)
+    shown = excerpt_in(text, "derived index", 80)
     assert "derived index" in marked(shown)
 
 
 def test_words_that_only_ask_are_not_marked() -> None:
-    shown = excerpt(
-        blocks_of("How often does salt do this? It does so daily.", {}), "how often does it need salt", "english", None
-    )
+    shown = excerpt_in("How often does salt do this? It does so daily.", "how often does it need salt", None)
     assert marked(shown) == ["often", "salt"]
-    assert marked(excerpt(blocks_of("This is how.", {}), "how", "english", None)) == ["how"]
+    assert marked(excerpt_in("This is how.", "how", None)) == ["how"]
 
 
 def test_a_long_text_without_sentences_is_cut_around_its_matches() -> None:
     text = "word " * 300 + "needle in the hay " + "word " * 300
-    shown = excerpt(blocks_of(text, {}), "needle", "english", 120)
+    shown = excerpt_in(text, "needle", 120)
     assert marked(shown) == ["needle"]
     assert len(shown.blocks[0].text) <= 120
     assert shown.before
@@ -68,13 +71,13 @@ def test_a_long_text_without_sentences_is_cut_around_its_matches() -> None:
 
 
 def test_matches_of_scripts_without_spaces_are_their_pairs() -> None:
-    shown = excerpt(blocks_of("我们在北京吃饭。", {}), "北京", "chinese", None)
+    shown = excerpt(blocks_of("我们在北京吃饭。", {}), "北京", "chinese")
     assert marked(shown) == ["北京"]
 
 
 def test_html_is_escaped_and_styles_are_nested() -> None:
     blocks = blocks_of("Use **bold `x < y`** and <script>alert(1)</script>", {"source_file": "a.md"})
-    shown = excerpt(blocks, "bold", "english", None)
+    shown = excerpt(blocks, "bold", "english")
     text = excerpt_html(shown)
     assert "<mark><strong>bold</strong></mark>" in text.replace(
         "<strong><mark>bold</mark></strong>", "<mark><strong>bold</strong></mark>"
@@ -85,14 +88,17 @@ def test_html_is_escaped_and_styles_are_nested() -> None:
 
 def test_rows_are_one_table_and_a_match_in_code_stays_in_one_piece_of_code() -> None:
     blocks = blocks_of("| a | b |\n|---|---|\n| c `x y` | d |\n\nAfter.", {"source_file": "a.md"})
-    assert excerpt_html(excerpt(blocks, "y", "english", None)) == (
+    assert excerpt_html(excerpt(blocks, "y", "english")) == (
         '<table><tbody><tr><td class="rg-short">a</td><td class="rg-short">b</td></tr>'
         '<tr><td>c <code>x <mark>y</mark></code></td><td class="rg-short">d</td></tr></tbody></table><p>After.</p>'
     )
 
 
 def test_an_excerpt_is_one_line_where_only_text_fits() -> None:
-    blocks = blocks_of(
-        "# Tea\n\n- Steep *green* tea.\n- Pour it.\n\n" + "Rain falls on the roof. " * 40, {"source": "a.md"}
-    )
-    assert excerpt_line(excerpt(blocks, "green tea", "english", 40)) == "Tea • Steep green tea. • Pour it. …"
+    text = "# Tea\n\n- Steep *green* tea.\n- Pour it.\n\n" + "Rain falls on the roof. " * 40
+    assert excerpt_line(excerpt_in(text, "green tea", 40, "a.md")) == "Tea • Steep green tea. • Pour it. …"
+
+
+def test_of_the_sentences_around_the_answer_those_with_words_of_the_query_come_first() -> None:
+    before, after = "Apple trees are tall. And old. ", " " + " ".join(FILLER)
+    assert excerpt_line(excerpt_in(before + ANSWER + after, "when to prune an apple tree", 80)) == f"{before}{ANSWER} …"
