@@ -25,6 +25,7 @@ from ragistry.types import (
     SourceInfo,
     StageScore,
     Where,
+    ranked,
 )
 from ragistry.utils.fingerprints import check_same_embedder, differences, from_json
 from ragistry.utils.ids import chunk_id
@@ -222,25 +223,30 @@ def best_documents(
         ids_of: Returns the ids of stored keys.
         documents_of: Returns the documents of stored keys.
     """
-    scores = best_scores(found, top_k, kind, ids_of=ids_of)
-    chunks = documents_of(list(scores))
-    return [
-        Document(chunk.content, chunk.metadata, score, chunk.id, (StageScore(stage, kind, score),))
-        for key, score in scores.items()
-        if (chunk := chunks.get(key)) is not None
-    ]
+    scores = best_scores(found, top_k, kind, ids_of=ids_of if len(found[0]) > top_k else None)
+    return ranked(
+        Document(chunk.content, chunk.metadata, scores[key], chunk.id, (StageScore(stage, kind, scores[key]),))
+        for key, chunk in documents_of(list(scores)).items()
+    )
 
 
 def best_scores(
-    found: tuple[Keys, Scores], top_k: int, kind: ScoreKind, *, ids_of: Callable[[Sequence[int]], Mapping[int, str]]
+    found: tuple[Keys, Scores],
+    top_k: int,
+    kind: ScoreKind,
+    *,
+    ids_of: Callable[[Sequence[int]], Mapping[int, str]] | None,
 ) -> dict[int, float]:
-    """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`."""
+    """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`.
+
+    ``ids_of``: None to leave equal scores in any order.
+    """
     keys, scores = found
     values = np.minimum(np.maximum(scores, 0.0), 1.0) if kind == "cosine" else scores
     order = np.argsort(-values, kind="stable")
     keys, values = keys[order], values[order]
     equal = values[1:] == values[:-1]
-    if equal.any():
+    if ids_of is not None and equal.any():
         tied = np.append(equal, False) | np.append(False, equal)
         ids, among = ids_of(keys[tied].tolist()), keys[tied].tolist()
         by_id = sorted(zip((-values[tied]).tolist(), [ids.get(key, "") for key in among], among, strict=True))
