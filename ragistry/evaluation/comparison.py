@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from ragistry.evaluation.progress import shown_progress
 from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import Design, summarise
-from ragistry.evaluation.systems.build import Contenders, build_systems, embedding_techniques
+from ragistry.evaluation.systems.build import Contenders
 from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.systems import System, unbuilt, versions
 from ragistry.evaluation.systems.variants import (
@@ -40,7 +39,7 @@ from ragistry.evaluation.systems.variants import (
 )
 from ragistry.types import TOP_K_LIMIT, Progress
 from ragistry.utils.wording import did_you_mean
-from ragistry.workspace import Workspace, open_workspace
+from ragistry.workspace import Workspace
 
 MEASURES = ("nDCG@10", "R@100", "RR@10")
 DEPTH = 100
@@ -128,17 +127,20 @@ def compare(
     columns = variants(list(objects), chunking, grid or {})
     if chunk_size is not None and CHUNK_SIZE in (grid or {}):
         raise EvaluationError("chunk_size cannot be combined with a grid of chunk sizes")
-    contenders = Contenders(columns, objects, tested, workspace, cache, kept)
     with ExitStack() as stack:
+        contenders = Contenders(objects, tested, workspace, cache, kept, stack, progress)
         if embed_models:
-            if not isinstance(workspace, Workspace):
-                workspace = stack.enter_context(open_workspace(workspace or "."))
-            columns = _with_models(contenders, workspace, chunking, grid or {}, embed_models)
-            contenders = replace(contenders, variants=columns, workspace=workspace)
+            embedding = contenders.embedding(columns)
+            if not embedding:
+                raise EvaluationError(
+                    "no compared technique uses vectors, so embed_models cannot change a result; add one"
+                )
+            columns = variants(list(objects), chunking, grid or {}, embed_models, embedding=embedding)
         baseline = _first_variant(baseline, columns)
         _check_options(columns, baseline, margin, tune_on, timing_repeats)
-        systems, errors, embedder, default, asking.answers = build_systems(stack, contenders, progress)
-        asking.failures.update({name: failure(error) for name, error in errors.items()})
+        contenders.build(columns)
+        systems, embedder, asking.answers = contenders.systems, contenders.embedder, contenders.kept
+        asking.failures.update({name: failure(error) for name, error in contenders.errors.items()})
         asking.run(systems)
     origin = {
         "dataset": _dataset_record(tested),
@@ -160,7 +162,7 @@ def compare(
         },
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    baseline = baseline or _default_baseline(default, columns)
+    baseline = baseline or _default_baseline(contenders.default, columns)
     varied = [one for one in columns if one.name != one.technique] if grid or tune_on is not None else []
     design = Design(
         parsed,
@@ -209,16 +211,6 @@ def _check_models(embed_models: Sequence[str], chunking: Chunking) -> None:
             "chunk size 'library' searches the vectors of the library, which are of one model; to compare models, "
             "leave out --chunk-size (in Python, chunk_size)"
         )
-
-
-def _with_models(
-    contenders: Contenders, workspace: Workspace, chunking: Chunking, grid: Grid, embed_models: Sequence[str]
-) -> list[Variant]:
-    """Return the columns with each technique that uses vectors once for each model. Raises before anything is built."""
-    embedding = embedding_techniques(contenders, workspace)
-    if not embedding:
-        raise EvaluationError("no compared technique uses vectors, so embed_models cannot change a result; add one")
-    return variants(list(contenders.objects), chunking, grid, embed_models, embedding=embedding)
 
 
 def _first_variant(name: str | None, columns: Sequence[Variant]) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from ragistry.config.folder import ANSWERS
 from ragistry.config.settings import LOCAL
@@ -23,7 +23,6 @@ from ragistry.evaluation.systems.index import (
 from ragistry.evaluation.systems.library_chunks import library_chunks
 from ragistry.evaluation.systems.read_only import read_only_library
 from ragistry.evaluation.systems.recorded_answers import (
-    KINDS,
     AnswerStore,
     RecordedEmbedder,
     kept,
@@ -60,177 +59,208 @@ from ragistry.workspace import Workspace, open_workspace
 EMBEDDER: Want = ("embedder", None)
 Basis = tuple[Chunking, str | None]
 """How documents are cut, and the name of the embedder; None for that of the workspace."""
-Searchable = dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]]
-"""Basis → the registry of techniques over its index; no index if no technique needs a store."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Contenders:
-    """What is compared on which test set, and where the answers of models and the indexes are.
+    """What is compared on which test set: given, then built over an index for each basis.
 
     Attributes:
-        variants: The columns of the comparison.
         objects: Technique → the object of a program; None: an entry of techniques.yaml.
         dataset: The test set.
         workspace: An open workspace, or its folder.
         cache: Folder of indexes.
         answers: File of answers; True: that of the workspace; False: none, so that all is asked anew.
+        stack: Closes stores and the workspace.
+        progress: Called while an index is built.
+        wants: Name of a variant → the resources that it and its bases need.
+        systems: The built systems, in the order of the variants.
+        errors: Name of a variant that cannot be built → why.
+        kept: The kept answers of models, if there are any.
+        embedder: The first embedder, if one is used.
+        default: The default technique of the workspace, if one is open.
     """
 
-    variants: Sequence[Variant]
     objects: Mapping[str, Any]
     dataset: Dataset
-    workspace: Workspace | str | Path | None = None
-    cache: Path | None = None
-    answers: Path | bool = True
+    workspace: Workspace | str | Path | None
+    cache: Path | None
+    answers: Path | bool
+    stack: ExitStack
+    progress: Progress | None = None
+    wants: dict[str, set[Want]] = field(default_factory=dict)
+    systems: list[System] = field(default_factory=list)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    kept: AnswerStore | None = None
+    embedder: RecordedEmbedder | None = None
+    default: str | None = None
 
+    def embedding(self, variants: Sequence[Variant]) -> set[str]:
+        """Return the techniques that use vectors."""
+        self._read(variants)
+        return {one.technique for one in variants if EMBEDDER in self.wants.get(one.name, ())}
 
-class Built(NamedTuple):
-    """The systems in order, failures with their reasons; the embedder, default technique and answers, if any."""
+    def build(self, variants: Sequence[Variant]) -> None:
+        """Build everything that is compared.
 
-    systems: list[System]
-    errors: dict[str, Exception]
-    embedder: RecordedEmbedder | None
-    default: str | None
-    answers: AnswerStore | None
+        Raises:
+            EvaluationError, ConfigError, ModelError, StoreError: As in `compare`.
+        """
+        _check(self, variants)
+        all_ready = all(is_ready(self.objects[one.technique]) for one in variants)
+        home = self._opened() if not all_ready or self.workspace is not None else None
+        if home is not None or self.answers is not True:
+            self.kept = AnswerStore(self._answers_file(home))
+        searched: dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]] = {}
+        if not all_ready:
+            variants, registry = self._read(variants)
+            self.default = self._opened().registry.default
+            searched = self._searched([one for one in variants if one.name in self.wants], registry)
+        for one in (one for one in variants if one.name not in self.errors):
+            given = self.objects[one.technique]
+            try:
+                if is_ready(given):
+                    self.systems.append(ready_system(one.name, given, self.kept))
+                else:
+                    self.systems.append(self._system(one, *searched[one.chunking, one.embed_model]))
+            except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
+                self.errors[one.name] = error
 
+    def _opened(self) -> Workspace:
+        if not isinstance(self.workspace, Workspace):
+            self.workspace = self.stack.enter_context(open_workspace(self.workspace or "."))
+        return self.workspace
 
-class Entries(NamedTuple):
-    """The contenders as entries of a registry, the resources that each needs, and the errors of those without entry."""
+    def _read(self, variants: Sequence[Variant]) -> tuple[list[Variant], TechniqueRegistry]:
+        """Make entries of the variants, and find out which resources each needs."""
+        workspace = self._opened()
+        settled = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
+        registry, entered, wrong = with_contenders(workspace.registry, settled, self.objects)
+        registry = registry.with_resources({})
+        registry.searches_words = True
+        self.errors = {one.name: wrong[one.entry] for one in entered if one.entry in wrong}
+        self.wants = {}
+        for one in entered:
+            given = self.objects[one.technique]
+            if one.embed_model is not None and (given is None or is_entry(given)):
+                _check_states_no_model(registry, one)
+            if not is_ready(given) and one.name not in self.errors:
+                self.wants[one.name] = _wanted(registry, one, given)
+        return entered, registry
 
-    variants: list[Variant]
-    registry: TechniqueRegistry
-    wants: dict[str, set[Want]]
-    errors: dict[str, Exception]
+    def _answers_file(self, workspace: Workspace | None) -> Path:
+        if isinstance(self.answers, Path):
+            return self.answers
+        if workspace is not None and self.answers:
+            return workspace.path_of(workspace.settings.data_dir) / ANSWERS
+        return self._temporary() / "answers.db"
 
+    def _temporary(self) -> Path:
+        return Path(self.stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
 
-def build_systems(stack: ExitStack, contenders: Contenders, progress: Progress | None = None) -> Built:
-    """Build everything that is compared.
+    def _searched(
+        self, variants: Sequence[Variant], registry: TechniqueRegistry
+    ) -> dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]]:
+        """Return a registry of techniques for each basis, and the index that they search, if one needs a store."""
+        dataset, workspace, in_workspace = self.dataset, self._opened(), self.answers is True
+        embedding = [one for one in variants if one.chunking.fit or EMBEDDER in self.wants[one.name]]
+        embedders = {name: self._embedder(name) for name in sorted({one.embed_model for one in embedding}, key=str)}
+        self.embedder = next(iter(embedders.values()), None)
+        models = self._models(set[Want]().union(*(self.wants[one.name] for one in variants)))
+        folder = self.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
+        if not in_workspace:  # A file has every answer, or every question is asked anew: also those of the index.
+            folder = self._temporary()
+        language = _language(dataset, workspace.settings.language)
+        found: dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]] = {}
+        for basis in dict.fromkeys((one.chunking, one.embed_model) for one in variants):
+            chunking, name = basis
+            sharing = [one for one in variants if (one.chunking, one.embed_model) == basis]
+            wanted = set[Want]().union(*(self.wants[one.name] for one in sharing))
+            resources: dict[str, Any] = models | ({"embedder": embedders[name]} if name in embedders else {})
+            index = None
+            if chunking.library:
+                if dataset.library != (home := str(workspace.root.resolve())):
+                    raise EvaluationError(
+                        f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the "
+                        "same"
+                    )
+                index = library_index(dataset, workspace)
+                resources["library"] = read_only_library(workspace.library)
+            elif "store" in {name for name, _ in wanted}:
+                vectors = embedders[name] if EMBEDDER in wanted else None
+                counter = embedders[name] if chunking.fit else None
+                library = _library(workspace)
+                known = library if vectors is not None and in_workspace else None
+                own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
+                corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
+                index, store = open_index(corpus, folder, self.progress)
+                self.stack.callback(store.close)
+                index = replace(index, cost=replace(index.cost, embed_model=name or ""))
+            if index is not None:
+                resources["store"] = index.store
+            own_registry = registry.with_resources(resources)
+            own_registry.searches_words = index is not None and "text" in index.store.abilities
+            own_registry.language = language
+            found[basis] = own_registry, index
+        return found
 
-    Args:
-        stack: Closes stores and the workspace.
-        contenders: What is compared.
-        progress: Called while an index is built.
-
-    Raises:
-        EvaluationError, ConfigError, ModelError, StoreError: As in `compare`.
-    """
-    _check(contenders)
-    variants, objects, n_results = contenders.variants, contenders.objects, 0
-    searchable: Searchable = {}
-    wants: dict[str, set[Want]] = {}
-    errors: dict[str, Exception] = {}
-    embedder = default = answers = None
-    workspace, all_ready = contenders.workspace, all(is_ready(objects[one.technique]) for one in variants)
-    if not (isinstance(workspace, Workspace) or (workspace is None and all_ready)):
-        workspace = stack.enter_context(open_workspace(workspace or "."))
-    if isinstance(workspace, Workspace) or contenders.answers is not True:
-        answers = AnswerStore(_answers_file(stack, contenders, workspace))
-    if not all_ready:
-        assert isinstance(workspace, Workspace)
-        assert answers is not None
-        entries = read_contenders(contenders, workspace)
-        variants, _, wants, errors = entries
-        n_results, default = workspace.settings.n_results, workspace.registry.default
-        searchable, embedder = _open_indexes(stack, contenders, entries, workspace, answers, progress)
-    built = Built([], errors, embedder, default, answers)
-    for one in (one for one in variants if one.name not in errors):
+    def _embedder(self, name: str | None) -> RecordedEmbedder:
+        """Return the embedder of a name, or that of the workspace, with kept answers."""
+        workspace = self._opened()
+        assert self.kept is not None
         try:
-            if is_ready(objects[one.technique]):
-                built.systems.append(ready_system(one.name, objects[one.technique], answers))
+            live = workspace.embedder_named(name) if name else workspace.embedder
+            return kept_embedder(self.kept, name or workspace.settings.embed_model, live)
+        except RagistryError as error:
+            if name is None:
+                raise
+            raise EvaluationError(f"cannot compare {name!r}: {error}") from error
+
+    def _models(self, wanted: set[Want]) -> dict[str, Any]:
+        """Return the other needed models of the workspace as resources whose answers are kept."""
+        workspace = self._opened()
+        assert self.kept is not None
+        found: dict[str, Any] = {f"{kind}s": {} for kind in MODELS}
+        for kind, name in sorted((want for want in wanted if want[0] in MODELS), key=str):
+            given = model_in(workspace.registry.resources, (kind, name))
+            if given is None:  # no such model is configured
+                continue
+            if name is None:
+                found[kind] = kept(self.kept, given)
             else:
-                by_vectors = EMBEDDER in wants[one.name]
-                searched, technique = searchable[one.chunking, one.embed_model], objects[one.technique]
-                built.systems.append(_system(*searched, one, technique, by_vectors=by_vectors, n_results=n_results))
-        except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
-            built.errors[one.name] = error
-    return built
+                found[f"{kind}s"][name] = kept(self.kept, given)
+        return found | ({"encoders": workspace.models.encoders} if ("encoders", None) in wanted else {})
 
-
-def read_contenders(contenders: Contenders, workspace: Workspace) -> Entries:
-    """Make entries of the contenders, and find out which resources each needs."""
-    objects = contenders.objects
-    settled = [replace(one, chunking=_settled(one.chunking, workspace)) for one in contenders.variants]
-    registry, variants, wrong = with_contenders(workspace.registry, settled, objects)
-    registry = registry.with_resources({})
-    registry.searches_words = True
-    errors = {one.name: wrong[one.entry] for one in variants if one.entry in wrong}
-    wants = {}
-    for one in variants:
-        given = objects[one.technique]
-        if one.embed_model is not None and (given is None or is_entry(given)):
-            _check_states_no_model(registry, one)
-        if not is_ready(given) and one.name not in errors:
-            wants[one.name] = _wanted(registry, one, given)
-    return Entries(variants, registry, wants, errors)
-
-
-def _answers_file(stack: ExitStack, contenders: Contenders, workspace: Workspace | None) -> Path:
-    if isinstance(contenders.answers, Path):
-        return contenders.answers
-    if workspace is not None and contenders.answers:
-        return workspace.path_of(workspace.settings.data_dir) / ANSWERS
-    return _temporary(stack) / "answers.db"
-
-
-def _temporary(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
-
-
-def _open_indexes(
-    stack: ExitStack,
-    contenders: Contenders,
-    entries: Entries,
-    workspace: Workspace,
-    answers: AnswerStore,
-    progress: Progress | None,
-) -> tuple[Searchable, RecordedEmbedder | None]:
-    """Open the index of each basis; return it with its registry of techniques, and the first embedder."""
-    dataset, in_workspace = contenders.dataset, contenders.answers is True
-    unready = [one for one in entries.variants if one.name in entries.wants]
-    wanted_models = set[Want]()
-    for one in unready:
-        needed = entries.wants[one.name] | ({EMBEDDER} if one.chunking.fit else set())
-        wanted_models |= {("embedder", one.embed_model) if want == EMBEDDER else want for want in needed}
-    models = _models(workspace, wanted_models, answers)
-    embedders: dict[str | None, Any] = models.pop("embedders")
-    if "embedder" in models:
-        embedders[None] = models.pop("embedder")
-    folder = contenders.cache or workspace.path_of(workspace.settings.data_dir) / FOLDER
-    if not in_workspace:  # A file has every answer, or every question is asked anew: also those of the index.
-        folder = _temporary(stack)
-    language = _language(dataset, workspace.settings.language)
-    found: Searchable = {}
-    for basis in dict.fromkeys((one.chunking, one.embed_model) for one in unready):
-        chunking, name = basis
-        sharing = [one for one in unready if (one.chunking, one.embed_model) == basis]
-        wanted = set[Want]().union(*(entries.wants[one.name] for one in sharing))
-        resources: dict[str, Any] = models | ({"embedder": embedders[name]} if name in embedders else {})
-        index = None
-        if chunking.library:
-            if dataset.library != (home := str(workspace.root.resolve())):
-                raise EvaluationError(
-                    f"the test set is the library of {dataset.library!r}, but the workspace is {home!r}; use the same"
-                )
-            index = library_index(dataset, workspace)
-            resources["library"] = read_only_library(workspace.library)
-        elif "store" in {name for name, _ in wanted}:
-            vectors = embedders[name] if EMBEDDER in wanted else None
-            counter = embedders[name] if chunking.fit else None
-            library = _library(workspace)
-            known = library if vectors is not None and in_workspace else None
-            own = library_chunks(dataset, library) if chunking.ingested and library is not None else {}
-            corpus = Corpus(dataset, chunking, vectors, counter, language, known, own)
-            index, store = open_index(corpus, folder, progress)
-            stack.callback(store.close)
-            index = replace(index, cost=replace(index.cost, embed_model=name or ""))
-        if index is not None:
-            resources["store"] = index.store
-        registry = entries.registry.with_resources(resources)
-        registry.searches_words = index is not None and "text" in index.store.abilities
-        registry.language = language
-        found[basis] = registry, index
-    return found, next(iter(embedders.values()), None)
+    def _system(self, variant: Variant, registry: TechniqueRegistry, index: DatasetIndex | None) -> System:
+        """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it cannot be one."""
+        given, by_vectors = self.objects[variant.technique], EMBEDDER in self.wants[variant.name]
+        search_top_k: int | None
+        if _is_function(given):
+            user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
+            made = given(**resources_for(user, wanted, {}, registry.resources, {}))
+            search_top_k = own_top_k(registered(variant.name, made).technique)
+            configuration: dict[str, Any] = {"use": getattr(given, "__qualname__", "a callable object")}
+        elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
+            raise ConfigError(
+                f"technique {router!r} chooses between collections, and a test set is a single one; compare it on the "
+                "library of the workspace with --queries FILE (in Python, read_library)"
+            )
+        else:
+            entered = registry.get(variant.entry)
+            made, search_top_k = entered, None if entered.sets_top_k else self._opened().settings.n_results
+            configuration = resolve(registry, variant.entry)
+        embeds = variant.chunking.fit or by_vectors
+        if embeds and variant.embed_model is not None:
+            # A technique without vectors may search chunks that were cut to the limit of a model.
+            configuration |= {EMBED_MODEL if by_vectors else "fitted_to": model_of(registry.resources["embedder"])}
+        return System(
+            variant.name,
+            registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.
+            configuration | ({} if index is None else index.configuration),
+            index,
+            own_top_k="top_k" in variant.changes,
+            search_top_k=search_top_k,
+        )
 
 
 def _library(workspace: Workspace) -> LibraryStore | None:
@@ -252,9 +282,9 @@ def _language(dataset: Dataset, setting: str) -> str:
     return "english" if detected is None else analysis_language(detected.language)
 
 
-def _check(contenders: Contenders) -> None:
+def _check(contenders: Contenders, variants: Sequence[Variant]) -> None:
     dataset = contenders.dataset
-    for one in contenders.variants:
+    for one in variants:
         technique = contenders.objects[one.technique]
         if not (technique is None or is_entry(technique) or is_ready(technique) or callable(technique)):
             raise EvaluationError(
@@ -288,12 +318,6 @@ def _check_states_no_model(registry: TechniqueRegistry, variant: Variant) -> Non
             )
 
 
-def embedding_techniques(contenders: Contenders, workspace: Workspace) -> set[str]:
-    """Return the techniques of the variants that use vectors."""
-    wants = read_contenders(contenders, workspace).wants
-    return {one.technique for one in contenders.variants if EMBEDDER in wants.get(one.name, ())}
-
-
 def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
     """Fill in the values of the workspace."""
     reading = workspace.reading
@@ -314,66 +338,3 @@ def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Wa
 def _is_function(given: Any) -> bool:
     """Return whether a technique from a program is a function that makes one."""
     return not (given is None or is_entry(given) or isinstance(given, type))
-
-
-def _models(workspace: Workspace, wanted: set[Want], answers: AnswerStore) -> dict[str, Any]:
-    """Return the needed models of the workspace as resources whose answers are kept."""
-    found: dict[str, Any] = {f"{kind}s": {} for kind in ("embedder", *MODELS)}
-    for kind, name in sorted((want for want in wanted if want[0] in KINDS), key=str):
-        if kind == "embedder":
-            try:
-                live = workspace.embedder_named(name) if name else workspace.embedder
-                model: Any = kept_embedder(answers, name or workspace.settings.embed_model, live)
-            except RagistryError as error:
-                if name is None:
-                    raise
-                raise EvaluationError(f"cannot compare {name!r}: {error}") from error
-        else:
-            given = model_in(workspace.registry.resources, (kind, name))
-            if given is None:  # no such model is configured
-                continue
-            model = kept(answers, given)
-        if name is None:
-            found[kind] = model
-        else:
-            found[f"{kind}s"][name] = model
-    return found | ({"encoders": workspace.models.encoders} if ("encoders", None) in wanted else {})
-
-
-def _system(
-    registry: TechniqueRegistry,
-    index: DatasetIndex | None,
-    variant: Variant,
-    given: Any,
-    *,
-    by_vectors: bool,
-    n_results: int,
-) -> System:
-    """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it is not a technique."""
-    search_top_k: int | None
-    if _is_function(given):
-        user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
-        made = given(**resources_for(user, wanted, {}, registry.resources, {}))
-        search_top_k = own_top_k(registered(variant.name, made).technique)
-        configuration: dict[str, Any] = {"use": getattr(given, "__qualname__", "a callable object")}
-    elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
-        raise ConfigError(
-            f"technique {router!r} chooses between collections, and a test set is a single one; compare it on the "
-            "library of the workspace with --queries FILE (in Python, read_library)"
-        )
-    else:
-        entered = registry.get(variant.entry)
-        made, search_top_k = entered, None if entered.sets_top_k else n_results
-        configuration = resolve(registry, variant.entry)
-    embeds = variant.chunking.fit or by_vectors
-    if embeds and variant.embed_model is not None:
-        # A technique without vectors may search chunks that were cut to the limit of a model.
-        configuration |= {EMBED_MODEL if by_vectors else "fitted_to": model_of(registry.resources["embedder"])}
-    return System(
-        variant.name,
-        registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.
-        configuration | ({} if index is None else index.configuration),
-        index,
-        own_top_k="top_k" in variant.changes,
-        search_top_k=search_top_k,
-    )

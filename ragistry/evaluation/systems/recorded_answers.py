@@ -57,7 +57,6 @@ CREATE TABLE IF NOT EXISTS answers (
 ) WITHOUT ROWID;
 COMMIT;
 """
-KINDS = ("embedder", "generator", "reranker")
 SECRET = re.compile(r"(api_?key|access_token|auth_token|authorization|passw(or)?d|secret)$", re.IGNORECASE)
 """Endings of the names of secret settings, which are not written to reports."""
 LOGIN = re.compile(r"(?<=//)[^/?#\s]*@")
