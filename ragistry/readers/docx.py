@@ -335,9 +335,9 @@ class _Reader(OfficeText):
             self.add_note(label, element)
 
     def _deleted(self, element: Element, line: Line) -> None:
-        for reference in element.iter(W + "footnoteReference", W + "endnoteReference"):
-            kind = "footnote" if reference.tag == W + "footnoteReference" else "endnote"
-            self._unused[kind].pop(reference.get(ID, ""), None)
+        for kind in ("footnote", "endnote"):
+            for reference in element.iter(f"{W}{kind}Reference"):
+                self._unused[kind].pop(reference.get(ID, ""), None)
         for reference in element.iter(W + "commentReference"):
             self._comment(reference, line)
 
@@ -449,14 +449,9 @@ def _form_field(data: Element | None) -> list[str]:
         checked = box.find(W + "checked")
         return ["☒" if is_on(box.find(W + "default") if checked is None else checked) else "☐"]
     choices = data.find(W + "ddList")
-    if choices is None:
-        return []
-    chosen = choices.find(W + "result")
-    if chosen is None:
-        chosen = choices.find(W + "default")
-    at = whole_number(None if chosen is None else chosen.get(VAL), 0)
-    entries = [entry.get(VAL, "") for entry in choices.iterchildren(W + "listEntry")]
-    return [entries[at]] if 0 <= at < len(entries) else []
+    at = whole_number(value_of(choices, "result", value_of(choices, "default")), 0)
+    entries = [] if choices is None else [entry.get(VAL, "") for entry in choices.iterchildren(W + "listEntry")]
+    return entries[at : at + 1] if at >= 0 else []
 
 
 # --- What was not read ---

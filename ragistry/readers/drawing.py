@@ -20,6 +20,7 @@ from ragistry.readers.office_package import (
     markdown_table,
     picture_text,
     plain_markdown,
+    whole_number,
 )
 from ragistry.readers.word_processing import link
 
@@ -169,7 +170,7 @@ def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
     for level in reversed(levels) if levels else [found]:
         code = next((one.text for one in level.iter("{*}formatCode")), None) or "General"
         spread = ""
-        own = {_index(point): point for point in level.iter("{*}pt")}
+        own = {whole_number(point.get("idx"), 0): point for point in level.iter("{*}pt")}
         for index in sorted(points.keys() | own.keys())[:MOST_POINTS]:
             if index in own:
                 value = clean(next((one.text or "" for one in own[index].iter("{*}v")), ""))
@@ -191,15 +192,10 @@ def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int
             code = level.get("formatCode") or "General"
             for point in level.iterfind("{*}pt"):
                 text = _number(clean(point.text or ""), code)
-                index = _index(point)
+                index = whole_number(point.get("idx"), 0)
                 points[index] = " ".join(filter(None, (points.get(index, ""), text)))
         break
     return points if names[0] in ("cat", "val") else {}
-
-
-def _index(point: etree._Element) -> int:
-    index = point.get("idx") or "0"
-    return int(index) if index.isdecimal() else 0
 
 
 def _number(value: str, code: str) -> str:
@@ -215,10 +211,8 @@ def diagram_items(root: etree._Element) -> list[tuple[int, str]]:
     below: dict[str, list[tuple[int, str]]] = {}
     for one in root.iter("{*}cxn"):
         if one.get("type", "parOf") == "parOf":
-            order = one.get("srcOrd") or "0"
-            below.setdefault(one.get("srcId") or "", []).append(
-                (int(order) if order.isdecimal() else 0, one.get("destId") or "")
-            )
+            item = whole_number(one.get("srcOrd"), 0), one.get("destId") or ""
+            below.setdefault(one.get("srcId") or "", []).append(item)
     items: list[tuple[int, str]] = []
     seen: set[str] = set()
     starts = [key for key, one in points.items() if one.get("type") == "doc"]

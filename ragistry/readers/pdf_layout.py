@@ -273,12 +273,11 @@ def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int] | N
     raw.FPDF_GetPageBoundingBox(page, box)
     turned, across = page.get_rotation() // 90, page.get_rotation() % 180 != 0
     found = []
-    ends = list(_LINE_END.finditer(text))[:MOST_LINES]
-    for at, end in zip([0, *(one.end() for one in ends)], [*(one.start() for one in ends), len(text)], strict=True):
-        words = text[at:end].strip()
+    for start, end in islice(_lines(text), MOST_LINES):
+        words = text[start:end]
         if not _TITLE_WORD.search(words):
             continue
-        middle = text.index(words, at) + len(words) // 2
+        middle = start + len(words) // 2
         while text[middle].isspace():
             middle += 1
         number = middle if numbers is None else numbers[middle]

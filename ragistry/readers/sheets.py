@@ -381,7 +381,7 @@ class _Workbook:
         for part in threaded:
             root = self.package.xml(part)
             for one in root.iter("{*}threadedComment") if root is not None else ():
-                cell, text = one.get("ref") or "", clean(_child_text(one, "text"))
+                cell, text = one.get("ref") or "", clean(one.findtext("{*}text") or "")
                 cells.add(cell)
                 if text.strip():
                     author = self.people.get(one.get("personId") or "", "")
@@ -465,8 +465,3 @@ def _string(element: etree._Element) -> str:
 
 def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
-
-
-def _child_text(element: etree._Element, name: str) -> str:
-    found = element.find(f"{{*}}{name}")
-    return "" if found is None else found.text or ""
