@@ -2,83 +2,71 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
-import typer
-
-from ragistry.cli.options import (
-    DebugOption,
-    JsonOption,
-    WorkspaceOption,
-    with_request,
-)
-from ragistry.cli.output import TextWriter, console, error_line, print_json
+from ragistry.cli.command import Output, on_workspace
+from ragistry.cli.options import with_request
+from ragistry.cli.output import TextWriter, console, error_line
 from ragistry.cli.search import print_degraded, print_documents
 from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
     from ragistry.answers.answer import Answer
+    from ragistry.types import RetrievalResult
+    from ragistry.workspace import Workspace
 
 EXIT_CODES = {"not_found": 4, "cut": 5, "filtered": 6, "refused": 7, "empty": 8}
 """Exit code of an answer that is not complete, by its status."""
 
 
 @with_request
-def ask(
-    request: SearchRequest,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+@on_workspace()
+def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
     """Answer a question from the documents, and cite the passages of each sentence.
 
     A generator in config/models.yaml writes the answer. Without one, the search results are printed. Exit code 4 if
     the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
-    from ragistry.answers.answer import Answer
     from ragistry.library.asked import log_question
     from ragistry.presentation.plain import as_mapping
-    from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace, existing=True) as opened:
-        library = opened.library
-        log_question(library, request.query, "shell")
-        if library.generator() is None:
-            result = library.run_search(request)
-            if as_json:
-                found = Answer(
-                    request.query,
-                    tuple(result.documents),
-                    reason="no generator is configured",
-                    degraded=result.degraded,
-                )
-                print_json(as_mapping(found, opened.settings.language) | {"status": None})
-                return
-            error_line(
-                "no generator is configured; showing the search results; add a generator to config/models.yaml", "note"
-            )
-            print_documents(opened, request.query, result.documents, more="ragistry search QUERY --result")
-            print_degraded(result)
-            return
-        writer = TextWriter()
-        live = not as_json and console().is_terminal
-        answer = library.run_answer(request, writer.write if live else None)
-        if as_json:
-            print_json(as_mapping(answer, opened.settings.language))
-        else:
-            if not live:
-                writer.write(answer.text)
-            writer.end()
-            _report_end(answer)
-            _warn_of_unsupported(answer)
-            print_degraded(answer)
-            if answer.documents:
-                console().print()
-                print_documents(opened, request.query, answer.documents, apart=True)
-    if answer.status != "complete":
-        raise typer.Exit(EXIT_CODES[answer.status])
+    library, language = opened.library, opened.settings.language
+    log_question(library, request.query, "shell")
+    if library.generator() is None:
+        return _without_generator(opened, library.run_search(request))
+    writer = TextWriter()
+    live = not as_json and console().is_terminal
+    answer = library.run_answer(request, writer.write if live else None)
+
+    def write() -> None:
+        if not live:
+            writer.write(answer.text)
+        writer.end()
+        _report_end(answer)
+        _warn_of_unsupported(answer)
+        print_degraded(answer)
+        if answer.documents:
+            console().print()
+            print_documents(opened, request.query, answer.documents, apart=True)
+
+    return Output(partial(as_mapping, answer, language), write, EXIT_CODES.get(answer.status, 0))
+
+
+def _without_generator(opened: Workspace, result: RetrievalResult) -> Output:
+    from ragistry.answers.answer import Answer
+    from ragistry.presentation.plain import as_mapping
+
+    reason = "no generator is configured"
+    found = Answer(result.query, tuple(result.documents), reason=reason, degraded=result.degraded)
+
+    def write() -> None:
+        error_line(f"{reason}; showing the search results; add a generator to config/models.yaml", "note")
+        print_documents(opened, result.query, result.documents, more="ragistry search QUERY --result")
+        print_degraded(result)
+
+    return Output(as_mapping(found, opened.settings.language) | {"status": None}, write)
 
 
 def _report_end(answer: Answer) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", parser=given_path)]
 
 
-@on_workspace
+@on_workspace()
 def backup(
     opened: Workspace,
     as_json: bool,

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.command import Output, on_any_folder, on_workspace
+from ragistry.cli.command import Output, command_group, on_any_folder, on_workspace
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.options import collection_name, display_name_of
-from ragistry.cli.output import error_line
-from ragistry.cli.tables import print_table
+from ragistry.cli.output import error_line, print_table
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
-app = typer.Typer(invoke_without_command=True)
+app = command_group("List, add, rename, describe and delete collections.")
 
 COUNTS = ("source_count", "chunk_count")
 Name = Annotated[str, typer.Argument(parser=collection_name, metavar="NAME", help="Name of the collection.")]
@@ -26,23 +25,15 @@ Description = Annotated[
 DisplayName = Annotated[str | None, typer.Option("--display-name", help="The display name.")]
 
 
-@app.callback()
-def collections(context: typer.Context) -> None:
-    """List, add, rename, describe and delete collections."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
-
-
 @app.command("list")
-@on_workspace
+@on_workspace()
 def list_(opened: Workspace) -> Output:
     """List every collection with the number of its sources and chunks."""
     return all_collections(opened)
 
 
 @app.command()
-@on_any_folder
+@on_any_folder()
 def add(opened: Workspace, name: Name, description: Description = None, display_name: DisplayName = None) -> Output:
     """Add a collection to documents.yaml."""
     opened.library.create_collection(name, description or "", display_name or display_name_of(name))
@@ -50,7 +41,7 @@ def add(opened: Workspace, name: Name, description: Description = None, display_
 
 
 @app.command()
-@on_workspace
+@on_workspace()
 def rename(
     opened: Workspace,
     name: Name,
@@ -63,7 +54,7 @@ def rename(
 
 
 @app.command()
-@on_workspace
+@on_workspace()
 def describe(
     opened: Workspace, name: Name, description: Description = None, display_name: DisplayName = None
 ) -> Output:
@@ -74,7 +65,7 @@ def describe(
 
 
 @app.command()
-@on_workspace
+@on_workspace()
 def delete(opened: Workspace, name: Name, yes: YesOption = False) -> Output:
     """Delete a collection with all its chunks, also one that is no longer in documents.yaml."""
     library = opened.library

@@ -10,8 +10,7 @@ import typer
 from ragistry.cli import models
 from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import print_json
-from ragistry.cli.tables import print_table
+from ragistry.cli.output import print_json, print_table
 from ragistry.utils.urls import public_url
 
 ADDRESS = ("_url", "_host")

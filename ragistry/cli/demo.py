@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.command import run_line
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption
 from ragistry.cli.options import DebugOption
 from ragistry.cli.options import path as given_path
-from ragistry.cli.running import run_line
 from ragistry.errors import ConfigError
 from ragistry.utils.installation import install_command
 

@@ -6,19 +6,18 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ragistry.cli.collections import all_collections
 from ragistry.cli.command import show
 from ragistry.cli.confirm import YesOption, ask_yes_no, confirm
-from ragistry.cli.engine import EngineOption, RayAddressOption, opened_engine
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, collection_option, display_name_of
+from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, checked, collection_option, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, listed_sources
@@ -26,6 +25,7 @@ from ragistry.cli.watch import changes_in, follow
 from ragistry.errors import CollectionNotFoundError
 from ragistry.library.ingest.methods import ProgressObserver
 from ragistry.library.ingest.report import left_out_line, report_as_mapping
+from ragistry.plugins import resolve_object
 from ragistry.utils.metadata import parse_assignments
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import agreeing, closest, did_you_mean, listed, numbered
@@ -96,6 +96,7 @@ def ingest(
             metavar="KEY=VALUE",
             help="Metadata to set on every source: a number, true, false, a date or text; KEY:=JSON.",
             show_default=False,
+            callback=checked(lambda values: parse_assignments(values or ())),
         ),
     ] = None,
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Fetch pages from private addresses.")] = False,
@@ -106,8 +107,17 @@ def ingest(
     delete: Annotated[
         str | None, typer.Option("--delete", metavar="FILE", help="Delete a source of --collection.")
     ] = None,
-    engine: EngineOption = "local",
-    ray_address: RayAddressOption = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="Where to run the work: local or ray.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT",
+            help="The Ray cluster; auto: the one on this machine (default: a new one for this command).",
+        ),
+    ] = None,
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
@@ -134,19 +144,25 @@ def ingest(
     if not prune:
         refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
+    if delete is not None and collection is None:
+        raise FlagsError(f"--delete needs the collection of {delete!r}; add --collection NAME")
+    sources: list[Any] = list(paths or ())  # URLs and `-` among them
+    if sources:
+        _check_folders(sources, prune=prune, follow_links=follow_links, all_text=all_text, watch=watch)
+        _check_input(sources, name)
+    if allow_private and not any(map(is_url, sources)):
+        raise FlagsError("--allow-private does nothing without the address of a page; add one, or remove it")
+    if ray_address is not None and engine == "local":
+        raise FlagsError("--ray-address does nothing without --engine ray; add it, or remove --ray-address")
     with open_workspace(workspace, existing=not paths) as opened:
         if paths:
-            sources: list[Any] = list(paths)  # URLs and `-` among them
-            _check_folders(sources, prune=prune, follow_links=follow_links, all_text=all_text, watch=watch)
-            if allow_private and not any(map(is_url, paths)):
-                raise FlagsError("--allow-private does nothing without the address of a page; add one, or remove it")
             given = _with_input(sources, name, opened)
             changes = changes_in(paths) if watch else iter([set[str]()])
             next(changes)  # changes are recorded from here on, also while the first files are read
             options: dict[str, Any] = {"follow_links": follow_links, "all_text": all_text, "replace": replace}
             options |= {"allow_private": allow_private, "metadata": parse_assignments(meta or ())}
             with _ended_in_order():
-                with opened_engine(engine, ray_address) as workers:
+                with _opened_engine(engine, ray_address) as workers:
                     into, report, told = _ingest(opened, given, collection, create, as_json, workers, **options)
                 try:
                     if prune:
@@ -164,12 +180,19 @@ def ingest(
             show(all_collections(opened), as_json)
         elif delete is None:
             show(listed_sources(opened, collection), as_json)
-        elif collection is None:
-            raise FlagsError(
-                f"say which collection {delete!r} is in with --collection NAME{_existing_collections(opened)}"
-            )
         else:
+            assert collection is not None  # checked above
             show(delete_source(opened, delete, collection, yes), as_json)
+
+
+@contextmanager
+def _opened_engine(name: str, ray_address: str | None) -> Iterator[Engine | None]:
+    """Open the engine that the options name; None for this process. Ray prints to standard error."""
+    if name == "local":
+        yield None
+        return
+    with redirect_stdout(sys.stderr), resolve_object("ragistry.engines.ray:RayEngine")(ray_address) as engine:
+        yield engine
 
 
 @contextmanager
@@ -350,14 +373,18 @@ def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, all_tex
         )
 
 
+def _check_input(paths: list[Any], name: str | None) -> None:
+    """Refuse a name without standard input, and standard input without a name."""
+    if STDIN not in paths and name is not None:
+        raise FlagsError("--name does nothing without `-`, which reads standard input")
+    if STDIN in paths and name is None:
+        raise FlagsError("give standard input a name with the suffix of its format: --name notes.md")
+
+
 def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[Any]:
     """Return the paths, with the bytes of standard input in place of ``-``."""
-    if STDIN not in paths:
-        if name is not None:
-            raise FlagsError("--name does nothing without `-`, which reads standard input")
-        return paths
     if name is None:
-        raise FlagsError("give standard input a name with the suffix of its format: --name notes.md")
+        return paths
     from ragistry.errors import SourceError
     from ragistry.library.ingest.source import SourceBytes
 

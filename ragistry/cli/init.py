@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
+from ragistry.cli.command import run_line
 from ragistry.cli.options import DebugOption, JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, print_json
-from ragistry.cli.running import run_line
 
 FILES = ("techniques.yaml", "documents.yaml", "vector_stores.yaml", "models.yaml")
 

@@ -9,8 +9,7 @@ import typer
 
 from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, print_json
-from ragistry.cli.tables import Kind, print_table
+from ragistry.cli.output import Kind, console, print_json, print_table
 
 PROCESS, WITH_EXTRA = "this process", "this process, after installing the extra multilingual"
 SERVER_OR_FOLDER = "Ollama, or a folder"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -16,9 +16,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ragistry.cli.flags import FlagsError
-from ragistry.errors import InvalidFilterError
+from ragistry.errors import RagistryError
 from ragistry.types import SearchRequest
 from ragistry.utils.limits import check_top_k
+from ragistry.utils.wording import shown
 
 
 def path(given: str | Path) -> Path:
@@ -49,13 +50,39 @@ def display_name_of(name: str) -> str | None:
     return None if typed == name else typed
 
 
-NAMES: dict[str, dict[str, Any]] = {"collection": {"parser": collection_name, "metavar": "NAME"}}
-"""Arguments of the options whose value is the name of something."""
+def read_json(name: str, typed: str) -> Any:
+    """Parse the JSON of an option. Raises `FlagsError`."""
+    try:
+        return json.loads(typed)
+    except (ValueError, RecursionError) as error:
+        raise FlagsError(f"--{name} is not JSON: {shown(typed)} ({error}); write '{{\"page\": 3}}'") from error
+
+
+def checked(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a callback of an option that refuses what ``check`` refuses."""
+
+    def callback(value: Any) -> Any:
+        try:
+            check(value)
+        except RagistryError as error:
+            raise FlagsError(str(error)) from error
+        return value
+
+    return callback
+
+
+PARSED: dict[str, dict[str, Any]] = {
+    "collection": {"parser": collection_name, "metavar": "NAME"},
+    "where": {"parser": partial(read_json, "where"), "metavar": "WHERE"},
+    "place": {"parser": partial(read_json, "place"), "metavar": "PLACE"},
+    "top_k": {"callback": checked(lambda number: number is None or check_top_k(number, name="--top-k"))},
+}
+"""Arguments of the options whose values are checked or changed when they are read, by name."""
 
 
 def collection_option(help: str, *names: str) -> Any:
     """Declare an option for the name of a collection. ``names``: of the option; by default ``--collection``, ``-c``."""
-    return typer.Option(*(names or ("--collection", "-c")), **NAMES["collection"], help=help)
+    return typer.Option(*(names or ("--collection", "-c")), **PARSED["collection"], help=help)
 
 
 FIELDS = {one.name: one for one in fields(SearchRequest)}
@@ -63,13 +90,13 @@ FIELDS = {one.name: one for one in fields(SearchRequest)}
 
 def search_option(name: str) -> Any:
     """Declare the option, or the argument, for a field of `SearchRequest`."""
-    about, more = FIELDS[name].metadata, dict(NAMES.get(name, {}))
+    about, more = FIELDS[name].metadata, dict(PARSED.get(name, {}))
     text: str = about["description"]
     if FIELDS[name].default is MISSING:
         return typer.Argument(help=text)
     if "examples" in about:
         text = f"{text[:-1]}, JSON: {json.dumps(about['examples'][0])}."
-    if name == "top_k":  # checked by `with_request`, whose message says more
+    if name == "top_k":  # its callback says more
         text = f"{text[:-1]}, {about['ge']:,} to {about['le']:,}."
     else:
         more |= {"min": about.get("ge"), "max": about.get("le")}
@@ -86,7 +113,7 @@ def parameters_of(command: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def declare(command: Callable[..., None], parameters: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
+def declare(command: Callable[..., Any], parameters: Mapping[str, tuple[Any, Any]]) -> Callable[..., Any]:
     """Declare the parameters of a command, each with its type and default, in the order of its help."""
     declared = [
         Parameter(
@@ -104,26 +131,13 @@ def with_request(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
-        options = {name: values.pop(name) for name in FIELDS}
-        if options["top_k"] is not None:
-            check_top_k(options["top_k"], name="--top-k")
-        if options["where"] is not None:
-            options["where"] = condition_of(options["where"])
-        command(request=SearchRequest(**options), **values)
+        command(request=SearchRequest(**{name: values.pop(name) for name in FIELDS}), **values)
 
     kinds = get_type_hints(SearchRequest) | {"technique": str | None, "where": str | None}
     options = {name: (Annotated[kinds[name], search_option(name)], one.default) for name, one in FIELDS.items()}
     own = parameters_of(command)
     del own["request"]
     return declare(run, options | own)
-
-
-def condition_of(text: str) -> Any:
-    """Read a condition from JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidFilterError(f"--where is not JSON: {text!r} ({error}); write '{{\"page\": 3}}'") from error
 
 
 TechniqueOption = Annotated[str | None, search_option("technique")]

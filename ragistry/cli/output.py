@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from io import IncrementalNewlineDecoder
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.cells import cell_len
@@ -30,6 +30,9 @@ STYLES = {
     "degraded": "yellow",
 }
 """Colours of the labels of `error_line`; any other is dim."""
+Kind = Literal["name", "number", "text"]
+TEXT = 40
+"""Minimum width of a column of texts if the width of the output is unknown."""
 
 
 class PlainConsole(Console):
@@ -121,3 +124,36 @@ def progress_bar(wanted: bool = True) -> Iterator[Any]:
     with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda name, done, of: bar.update(task, description=visible_line(name), completed=done, total=of)
+
+
+def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows below the headings ``columns``.
+
+    On a narrow terminal, names are folded, texts are wrapped, and numbers stay whole. In a pipe or file, names stay
+    whole too, and texts are wrapped to 80 columns or the number in ``COLUMNS``.
+    """
+    from rich import box
+    from rich.table import Table
+
+    out, cells = console(), list(rows)
+    on_terminal = out.file.isatty()
+    table = Table(box=box.SIMPLE_HEAD)
+    for index, (heading, kind) in enumerate(columns.items()):
+        inside = max((_width(row[index]) for row in cells), default=0)
+        least = _least(kind, _width(heading), inside, on_terminal=on_terminal)
+        table.add_column(heading, justify="right" if kind == "number" else "left", overflow="fold", min_width=least)
+    for row in cells:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _least(kind: Kind, heading: int, inside: int, *, on_terminal: bool) -> int | None:
+    """Return the minimum width of a column; None for no minimum."""
+    if on_terminal:
+        return inside if kind == "number" else None
+    whole = max(heading, inside)
+    return min(whole, TEXT) if kind == "text" else whole
+
+
+def _width(cell: str) -> int:
+    return max(map(cell_len, visible(cell).split("\n")))

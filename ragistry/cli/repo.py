@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.command import Output, on_any_folder
+from ragistry.cli.command import Output, command_group, on_any_folder
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import ResultOption, TechniqueOption, TopKOption
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Maximum number of printed warnings of a repository; section pages without text are common."""
 
-app = typer.Typer(help="Documentation repositories: Git clones of Markdown trees.", no_args_is_help=True)
+app = command_group("Documentation repositories: Git clones of Markdown trees.")
 NameArgument = Annotated[str, typer.Argument(help="Name of the repository.")]
 
 
 @app.command()
-@on_any_folder
+@on_any_folder()
 def add(
     opened: Workspace,
     as_json: bool,
@@ -52,7 +52,7 @@ def add(
 
 
 @app.command("list")
-@on_any_folder
+@on_any_folder()
 def list_(opened: Workspace) -> Output:
     """Show every repository with its commit and totals."""
     infos = opened.repositories.infos()
@@ -67,7 +67,7 @@ def list_(opened: Workspace) -> Output:
 
 
 @app.command()
-@on_any_folder
+@on_any_folder()
 def update(
     opened: Workspace,
     as_json: bool,
@@ -93,7 +93,7 @@ def update(
 
 
 @app.command()
-@on_any_folder
+@on_any_folder()
 def remove(
     opened: Workspace,
     name: NameArgument,
@@ -117,9 +117,8 @@ def _size(repositories: Repositories, name: str) -> str:
 
 
 @app.command()
-@on_any_folder
+@on_any_folder((refuse_together, "as_json", "number"))
 def search(
-    context: typer.Context,
     opened: Workspace,
     name: NameArgument,
     query: Annotated[str, typer.Argument(help="The query.")],
@@ -132,7 +131,6 @@ def search(
     from ragistry.library.repositories.repository import RepositoryTechnique, search_repository
     from ragistry.presentation.plain import as_mapping
 
-    refuse_together(context, "as_json", "number")
     over = partial(opened.technique_over, name=technique)
     chosen = RepositoryTechnique(opened.repositories.collection(name), over)
     limit = opened.settings.n_results if top_k is None else top_k

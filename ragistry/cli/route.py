@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.command import Output, on_workspace
-from ragistry.cli.output import console
-from ragistry.cli.tables import print_table
+from ragistry.cli.output import console, print_table
 
 if TYPE_CHECKING:
     from ragistry.techniques.routing.route import Route
     from ragistry.workspace import Workspace
 
 
-@on_workspace
+@on_workspace()
 def route(
     opened: Workspace,
     query: Annotated[str, typer.Argument(help="The query to route.")],

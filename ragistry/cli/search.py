@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.command import Output, on_workspace
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import (
-    DebugOption,
-    JsonOption,
-    ResultOption,
-    WorkspaceOption,
-    with_request,
-)
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.options import ResultOption, with_request
+from ragistry.cli.output import console, error_line
 from ragistry.errors import InvalidLimitError
 from ragistry.types import SearchRequest
 from ragistry.utils.wording import numbered
@@ -28,39 +23,33 @@ if TYPE_CHECKING:
 
 
 @with_request
+@on_workspace((refuse_together, "as_json", "full", "scores", "trace", "number"), (refuse_together, "number", "full"))
 def search(
-    context: typer.Context,
+    opened: Workspace,
     request: SearchRequest,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
     number: ResultOption = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score of each passage.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Print what each stage did.")] = False,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Search the library and print the results: title, place, and the best lines of each passage."""
     from ragistry.library.asked import log_question
-    from ragistry.workspace import open_workspace
+    from ragistry.presentation.plain import as_mapping
 
-    refuse_together(context, "as_json", "full", "scores", "trace", "number")  # JSON contains all of them
-    refuse_together(context, "number", "full")
-    with open_workspace(workspace, existing=True) as opened:
-        log_question(opened.library, request.query, "shell")
-        result = opened.run_search(request)
-        if as_json:
-            from ragistry.presentation.plain import as_mapping
+    log_question(opened.library, request.query, "shell")
+    result = opened.run_search(request)
 
-            print_json(as_mapping(result, opened.settings.language))
-            return
+    def write() -> None:
         print_documents(
             opened, request.query, result.documents, full=full, scores=scores, number=number, more="--result"
         )
-    print_degraded(result)
-    if not result.documents:
-        error_line("nothing found", label="note")
-    if trace:
-        _print_trace(result)
+        print_degraded(result)
+        if not result.documents:
+            error_line("nothing found", label="note")
+        if trace:
+            _print_trace(result)
+
+    return Output(partial(as_mapping, result, opened.settings.language), write)
 
 
 def print_degraded(result: RetrievalResult | Answer) -> None:

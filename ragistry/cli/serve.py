@@ -13,15 +13,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.command import Output, on_any_folder
 from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import console, error_line, print_json
+from ragistry.cli.options import DebugOption, WorkspaceOption, checked
+from ragistry.cli.output import console, error_line
+from ragistry.errors import ConfigError
 from ragistry.plugins import load_door
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -89,11 +94,20 @@ def _expiry(text: str | None) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not a date; write 2027-01-31 or 2027-01-31T12:00+01:00") from error
+        raise ConfigError(f"{text!r} is not a date; write 2027-01-31 or 2027-01-31T12:00+01:00") from error
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     if moment <= datetime.now(UTC):
-        raise typer.BadParameter(f"{text!r} is in the past; give a later date")
+        raise ConfigError(f"{text!r} is in the past; give a later date")
     return moment
+
+
+def _rights(text: str) -> list[str]:
+    from ragistry.server.access import RIGHTS
+
+    chosen = _words(text)
+    if not chosen or not set(chosen) <= set(RIGHTS):
+        raise ConfigError(f"{text!r} is not a list of rights; write some of {','.join(RIGHTS)}")
+    return chosen
 
 
 def _words(text: str) -> list[str]:
@@ -101,41 +115,44 @@ def _words(text: str) -> list[str]:
 
 
 @app.command()
+@on_any_folder()
 def token(
+    opened: Workspace,
     name: Annotated[str, typer.Argument(help="Name of the token, of letters, digits, '_' and '-'.")],
     rights: Annotated[
-        str, typer.Option("--rights", metavar="LIST", help="Rights: read, write, admin (which includes the others).")
+        str,
+        typer.Option(
+            "--rights",
+            metavar="LIST",
+            help="Rights: read, write, admin (which includes the others).",
+            callback=checked(_rights),
+        ),
     ] = "read",
     collections: Annotated[
         str | None, typer.Option("--collections", metavar="LIST", help="The collections it can reach [all].")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="DATE", help="Expiry date, such as 2027-01-31 (UTC).")
+        str | None,
+        typer.Option(
+            "--expires", metavar="DATE", help="Expiry date, such as 2027-01-31 (UTC).", callback=checked(_expiry)
+        ),
     ] = None,
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Create a token, print its secret once, and write its hash to config/tokens.yaml.
 
     A running server accepts it at once. Delete its lines in the file to revoke it.
     """
-    from ragistry.server.access import RIGHTS, Tokens
-    from ragistry.workspace import open_workspace
+    from ragistry.server.access import Tokens
 
-    chosen = _words(rights)
-    unknown = [word for word in chosen if word not in RIGHTS]
-    if unknown or not chosen:
-        raise typer.BadParameter(f"{rights!r} is not a list of rights; write some of {','.join(RIGHTS)}")
-    moment = _expiry(expires)
-    names = None if collections is None else _words(collections)
-    with open_workspace(workspace) as opened:
-        for collection in names or []:
-            opened.library.collections.entry(collection)
-        tokens = Tokens(opened.root)
-        secret = tokens.add(name, chosen, names, moment)
-    if as_json:
-        print_json({"name": name, "secret": secret, "rights": chosen, "collections": names, "expires": expires})
-        return
-    console().print(secret)
-    error_line(f"this secret is shown only now; {tokens.path} has its hash", label="note")
+    chosen, names = _rights(rights), None if collections is None else _words(collections)
+    for collection in names or []:
+        opened.library.collections.entry(collection)
+    tokens = Tokens(opened.root)
+    secret = tokens.add(name, chosen, names, _expiry(expires))
+
+    def write() -> None:
+        console().print(secret)
+        error_line(f"this secret is shown only now; {tokens.path} has its hash", label="note")
+
+    values = {"name": name, "secret": secret, "rights": chosen, "collections": names, "expires": expires}
+    return Output(values, write)

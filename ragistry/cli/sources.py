@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragistry.cli.command import Output, on_workspace
+from ragistry.cli.command import Output, command_group, on_workspace
 from ragistry.cli.confirm import YesOption, confirm
 from ragistry.cli.flags import refuse_without
-from ragistry.cli.options import SourceCollectionOption, collection_option, condition_of
-from ragistry.cli.tables import Kind, print_table
+from ragistry.cli.options import PARSED, SourceCollectionOption, checked, collection_option
+from ragistry.cli.output import Kind, print_table
 from ragistry.utils.metadata import listed_metadata, parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
-app = typer.Typer(invoke_without_command=True)
+app = command_group("List, change, move and delete sources.")
 
 Source = Annotated[str, typer.Argument(help="Name of the source in its collection.", metavar="FILE")]
 
 
-@app.callback()
-def sources(context: typer.Context) -> None:
-    """List, change, move and delete sources."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
-
-
 @app.command("list")
-@on_workspace
+@on_workspace()
 def list_(
     opened: Workspace,
     collection: Annotated[
@@ -42,24 +34,25 @@ def list_(
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Only sources of this name; * and ? allowed.")] = None,
     where: Annotated[
-        str | None, typer.Option("--where", help="Only sources with these metadata, as JSON: '{\"year\": 2026}'.")
+        Any,
+        typer.Option(
+            "--where", help="Only sources with these metadata, as JSON: '{\"year\": 2026}'.", **PARSED["where"]
+        ),
     ] = None,
 ) -> Output:
     """List the sources of a collection, or of all."""
     from ragistry.tools.reach import Reach
     from ragistry.tools.sources import SourcesRequest, selected_sources
 
-    condition = None if where is None else condition_of(where)
-    if name is None and condition is None:
+    if name is None and where is None:
         return listed_sources(opened, collection)
-    found = selected_sources(Reach(opened.library), SourcesRequest(name, collection, condition))
+    found = selected_sources(Reach(opened.library), SourcesRequest(name, collection, where))
     return listed_sources(opened, collection, {(name, info.source_file) for name, info in found})
 
 
 @app.command()
-@on_workspace
+@on_workspace((refuse_without, "overwrite", "yes"))
 def move(
-    context: typer.Context,
     opened: Workspace,
     source: Source,
     from_col: Annotated[
@@ -76,7 +69,6 @@ def move(
     yes: YesOption = False,
 ) -> Output:
     """Move a source to another collection. Nothing is embedded again."""
-    refuse_without(context, "overwrite", "yes")
     library = opened.library
     library.source(source, from_col)
     for info in library.sources(to_col) if overwrite and from_col != to_col else ():
@@ -89,7 +81,7 @@ def move(
 
 
 @app.command("set")
-@on_workspace
+@on_workspace()
 def set_(
     opened: Workspace,
     source: Source,
@@ -98,6 +90,7 @@ def set_(
         typer.Argument(
             metavar="KEY=VALUE",
             help="Metadata to set: a number, true, false, a date or text; KEY:=JSON; KEY:=null removes a key.",
+            callback=checked(parse_assignments),
         ),
     ],
     collection: SourceCollectionOption,
@@ -114,7 +107,7 @@ def set_(
 
 
 @app.command()
-@on_workspace
+@on_workspace()
 def delete(
     opened: Workspace,
     source: Source,

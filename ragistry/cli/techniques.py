@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ragistry.cli.flags import refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
-from ragistry.cli.output import error_line, print_json
-from ragistry.cli.tables import print_table
+from ragistry.cli.output import error_line, print_json, print_table
 
 
 def techniques(
+    context: typer.Context,
     available: Annotated[
         bool, typer.Option("--available", help="List all installed techniques, the values of `use`.")
     ] = False,
@@ -23,6 +24,7 @@ def techniques(
     """List the techniques of the workspace with a description."""
     from ragistry.techniques.classes import broken_plugins
 
+    refuse_together(context, "available", "workspace")
     broken = broken_plugins()
     rows, removed = (_available(broken), "") if available else _configured(workspace, broken)
     if as_json:

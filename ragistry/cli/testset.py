@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragistry.cli.command import command_group
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together
 from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
@@ -24,21 +25,13 @@ if TYPE_CHECKING:
 
 FROM_PEOPLE = "asked"
 """Value of --from that means the questions that people asked."""
-app = typer.Typer(invoke_without_command=True)
+app = command_group("Make a test set from your documents.")
 
 KindOption = Annotated[
     list[str] | None,
     typer.Option("--kind", "-k", help="Queries from: description, else sentence (both by default); question."),
 ]
 ModelOption = Annotated[str | None, typer.Option("--model", help="A model of Ollama that writes questions.")]
-
-
-@app.callback()
-def testset(context: typer.Context) -> None:
-    """Make a test set from your documents."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
 
 
 @app.command()
@@ -89,6 +82,8 @@ def make(
         _propose_asked(out, workspace, limit, with_limited=limited_tokens, as_json=as_json)
         return
     refuse_together(context, "source", "collection")
+    if not model:  # which Ollama of the workspace writes with
+        refuse_together(context, "source", "workspace")
     if limited_tokens:
         raise FlagsError("--limited-tokens does nothing without --from asked; add it, or remove --limited-tokens")
     kinds = _kinds(kind, model)
@@ -176,7 +171,7 @@ def _kinds(given: list[str] | None, model: str | None) -> list[Kind]:
         line = removed("value", f"testset make --kind {unknown[0]}")
         raise typer.BadParameter(line or f"unknown kind {unknown[0]!r}; the kinds are {', '.join(known)}")
     if "question" in wanted and not model:
-        raise typer.BadParameter("questions need a model of Ollama; add --model NAME")
+        raise FlagsError("--kind question needs a model of Ollama; add --model NAME")
     if model and "question" not in wanted:
         raise FlagsError("--model does nothing without --kind question; add it, or remove --model")
     return [name for name in known if name in wanted]

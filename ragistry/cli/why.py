@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, with_request
-from ragistry.cli.output import console, error_line, print_json
-from ragistry.cli.tables import print_table
+from ragistry.cli.command import Output, on_workspace
+from ragistry.cli.options import with_request
+from ragistry.cli.output import console, error_line, print_table
 from ragistry.types import SearchRequest
 
 if TYPE_CHECKING:
     from ragistry.library.why import Explanation
+    from ragistry.workspace import Workspace
 
 EXIT_CODES = {"found": 0, "not ingested": 1}
 EXPLAINED = 3
 
 
 @with_request
+@on_workspace()
 def why(
+    opened: Workspace,
     request: SearchRequest,
     expect: Annotated[
         str,
         typer.Option("--expect", metavar="SOURCE[:PLACE]", help="Source to find, with a page, line, sheet or heading."),
     ],
-    workspace: WorkspaceOption = Path(),
-    as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
-) -> None:
+) -> Output:
     """Explain why a search does not return a source: the stage that lost it, and what would return it.
 
     Exit code 0: the search returns it; 3: it does not, and the output says why; 1: it was not ingested.
     """
     from ragistry.library.why import explain
-    from ragistry.workspace import open_workspace
 
-    with open_workspace(workspace, existing=True) as opened:
-        found = explain(opened.library, request, expect)
-    print_json(asdict(found)) if as_json else _print(found)
-    if code := EXIT_CODES.get(found.cause, EXPLAINED):
-        raise typer.Exit(code)
+    found = explain(opened.library, request, expect)
+    return Output(asdict(found), partial(_print, found), EXIT_CODES.get(found.cause, EXPLAINED))
 
 
 def _print(found: Explanation) -> None:

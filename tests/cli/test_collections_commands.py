@@ -186,5 +186,5 @@ def test_metadata_are_set_listed_and_searched(filled: Run, tmp_path: Path) -> No
         ["ingest", ".", "-c", "notes", "--meta", "x"],
     ):
         refused = filled(*words)
-        assert refused.code == 1
+        assert refused.code == 2
         check_message(refused.err, words[-1].partition("=")[0])

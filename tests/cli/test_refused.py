@@ -38,10 +38,13 @@ USED_WRONGLY = [  # exit code 2
     "testset make set --limited-tokens", "testset make set --kind sentence --model m",
     "compare --dataset topics --tune-on 1.5", "route",
     "testset make", "testset make set --kind titel", "testset make set --kind question",
+    "search tea --top-k 0", "search tea --top-k 10000", "search tea --where '{page: 3}'",
+    "grep tea --count --context 1", "grep tea --count -l", "store copy local '[local]'",
+    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'",
 ]  # fmt: skip
 CANNOT_BE_DONE = [  # exit code 1
-    "search ''", "search tea --top-k 0", "search tea --top-k 10000", "search tea --technique naiv",
-    "search tea --collection note", "search tea --where '{page: 3}'", "search tea --where {}",
+    "search ''", "search tea --technique naiv",
+    "search tea --collection note", "search tea --where {}",
     "search tea --workspace nowhere", "--workspace tea.txt collections list", "ingest missing.txt -c notes",
     "ingest missing.txt -c new", "ingest tea.txt missing -c new --create 'A shelf'",
     "ingest empty -c new --create 'A shelf'", "ingest tea.txt --collection note", "ingest tea.txt",
@@ -50,15 +53,14 @@ CANNOT_BE_DONE = [  # exit code 1
     "compare --dataset topics -t bm52", "compare --dataset topics -t bm25 --grid bm25.k",
     "compare --dataset topics -t bm25 -m ndcg", "compare --dataset topics -t bm25 --baseline naive",
     "compare --dataset topics -t bm25 --grid chunk_size=100,200 --chunk-size 300",
-    "grep tea --count --context 1", "grep tea --count -l",
     "compare --dataset topics -t bm25 --html topics",
     "route tea -t naive", "route tea -t nave", "route ' '",
     "testset make topics", "testset make set --collection econ", "testset make set --from nowhere",
     "repo add nowhere", "repo add empty", "repo update nothing", "repo remove nothing --yes",
     "repo search nothing tea", "store copy local '{use: local}'", "store copy chroma local",
-    "store copy nowhere local", "store copy local '[local]'", "store copy local '{use: chroma, pfad: x}'",
+    "store copy nowhere local", "store copy local '{use: chroma, pfad: x}'",
     "store copy local '{use: chroma, path: \"${NO_SUCH}\"}'",
-    "store copy local '{use: chroma, host: \"http://bob:hunter2@h\"}'", "mcp skill tea.txt",
+    "mcp skill tea.txt",
     "-w empty store copy local chroma", "-w empty backup all.zip",
 ]  # fmt: skip
 CASES = [(line, 2) for line in USED_WRONGLY] + [(line, 1) for line in CANNOT_BE_DONE]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ragistry.cli.tables import print_table
+from ragistry.cli.output import print_table
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
 
