@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from ragistry import __version__
 from ragistry.config.folder import JOBS, UPLOADS
-from ragistry.errors import ConfigError, RagistryError
-from ragistry.http.errors import handle_errors
-from ragistry.http.guard import LOOPBACK
+from ragistry.errors import ConfigError, InvalidConfigError, RagistryError
+from ragistry.http.errors import handle_errors, refusal
+from ragistry.http.guard import BODY_MEGABYTES, LOOPBACK, BodyLimit, Guarded, HostGuard, OriginGuard, TokenGuard
 from ragistry.models.queries import embedded_together
-from ragistry.server import routes_jobs, routes_library, routes_search, routes_tools, tasks
-from ragistry.server.access import Tokens
+from ragistry.server import routes_jobs, routes_library, routes_search, tasks
+from ragistry.server.access import LOCAL_CALLER, Caller, Tokens
 from ragistry.server.gate import Gate, ServerLimits
-from ragistry.server.guard import CallerGuard
 from ragistry.server.jobs import Kind, SavedJobs, Task
 from ragistry.server.joining import SearchJoiner
 from ragistry.server.route import ServerContext
@@ -43,6 +43,10 @@ _log = logging.getLogger(__name__)
 
 GRACE, PAGE_GRACE = 10, 3
 """Seconds for running requests when the server stops, without and with the page."""
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Paths that need no token: they say only whether the server works."""
+UPLOAD_PATH, SMALL = "/v1/ingest/", ("/v1/", "/mcp")
 
 
 def check_exposure(host: str, tokens: Tokens, *, ui: bool = False) -> None:
@@ -114,7 +118,7 @@ def create_app(
     )  # fmt: skip
     app.state.served = served
     handle_errors(app)
-    for routes in (routes_search, routes_library, routes_tools, routes_jobs):
+    for routes in (routes_search, routes_library, routes_jobs):
         app.include_router(routes.router)
     _add_health(app, workspace)
     if mcp_mount is not None:
@@ -125,6 +129,46 @@ def create_app(
         guard = partial(CallerGuard, tokens=tokens, exposed=exposed, upload_megabytes=limits.upload_megabytes)
     app.add_middleware(guard)
     return app
+
+
+class CallerGuard(Guarded):
+    """ASGI middleware that stores the `Caller` of a request in ``scope["caller"]``.
+
+    A token is required if the server is exposed, or if config/tokens.yaml contains one. Without tokens, only requests
+    from this machine pass, and only pages of this server may change anything. Tokens make these checks unnecessary,
+    because no browser sends a token by itself.
+
+    Args:
+        app: The next application.
+        tokens: The tokens of the workspace.
+        exposed: Whether the server listens beyond loopback.
+        upload_megabytes: Maximum size of a request that uploads sources.
+    """
+
+    def __init__(self, app: ASGIApp, *, tokens: Tokens, exposed: bool, upload_megabytes: int) -> None:
+        def megabytes(path: str) -> int:
+            return BODY_MEGABYTES if path.startswith(SMALL) and not path.startswith(UPLOAD_PATH) else upload_megabytes
+
+        super().__init__(BodyLimit(app, megabytes=megabytes, respond=refusal), self, respond=refusal)
+        self.tokens = tokens
+        self.exposed = exposed
+        self._token = TokenGuard(tokens.caller)
+        self._host = HostGuard(LOOPBACK, "create a token: `ragistry serve token NAME`")
+        self._origin = OriginGuard()
+
+    def problem(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        if scope["type"] == "http" and scope["path"] in OPEN_PATHS:
+            scope["caller"] = Caller("public", frozenset())
+            return None
+        try:
+            needs_token = bool(self.tokens.entries()) or self.exposed
+        except (InvalidConfigError, OSError) as error:
+            _log.error("all requests are refused: %s", error)
+            return 503, "the server cannot read its tokens; see its log"
+        if needs_token:
+            return self._token.problem(scope, headers)
+        scope["caller"] = LOCAL_CALLER
+        return self._host.problem(scope, headers) or self._origin.problem(scope, headers)
 
 
 def saved_jobs(workspace: Workspace, upload_megabytes: int = UPLOAD_MEGABYTES) -> SavedJobs:

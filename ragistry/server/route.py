@@ -14,10 +14,12 @@ from starlette.responses import Response
 
 from ragistry.errors import RequestError
 from ragistry.http.errors import RESPONSES
+from ragistry.library.service import DocumentService
 from ragistry.server.access import RIGHTS, Caller, Right
 from ragistry.server.gate import Gate
 from ragistry.server.jobs import SavedJobs
 from ragistry.server.joining import SearchJoiner
+from ragistry.tools.reach import Reach
 from ragistry.workspace import Workspace
 
 RIGHT, BOUNDED = "x-right", "x-bounded"
@@ -74,6 +76,19 @@ def caller_of(request: Request) -> Caller:
     """Return the caller, which `CallerGuard` has identified."""
     caller: Caller = request.scope["caller"]
     return caller
+
+
+def library_of(request: Request, *collections: str) -> DocumentService:
+    """Return the library. Raises `CollectionNotFoundError` if the caller may not access one of these collections."""
+    library = served_by(request).workspace.library
+    for name in collections:
+        caller_of(request).check_collection(library, name)
+    return library
+
+
+def reach_of(request: Request) -> Reach:
+    """Return the collections that the caller can search."""
+    return caller_of(request).reach(library_of(request))
 
 
 def check_text(body: bytes) -> None:

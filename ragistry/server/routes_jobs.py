@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ragistry.errors import JobNotFoundError, RequestError
 from ragistry.server.jobs import as_mapping
-from ragistry.server.route import caller_of, needs, new_router, served_by
-from ragistry.server.schemas import ComparisonList, ComparisonRequest, FileBatch, JobList, JobModel, TextBatch
+from ragistry.server.route import caller_of, library_of, needs, new_router, served_by
+from ragistry.server.schemas import ComparisonRequest, FileBatch, JobList, JobModel, TextBatch
 from ragistry.server.tasks import QUERIES, REPORTS
 from ragistry.server.uploads import kept_name, source_name
 from ragistry.utils.metadata import checked_metadata, date_text, parse_json
@@ -25,8 +25,7 @@ router = new_router()
 @router.post("/ingest/files", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
 def ingest_files(request: Request, batch: Annotated[FileBatch, Form(media_type="multipart/form-data")]) -> Any:
     """Ingest files in a background job. The response is sent when the server has saved them."""
-    served, caller = served_by(request), caller_of(request)
-    caller.check_collection(served.workspace.library, batch.collection)
+    library_of(request, batch.collection)
     number = len(batch.files)
     sent = batch.names or [file.filename or "" for file in batch.files]
     if len(sent) != number:
@@ -36,7 +35,7 @@ def ingest_files(request: Request, batch: Annotated[FileBatch, Form(media_type="
     times = batch.modified or [""] * number
     if len(times) != number or not all(date_text(time) for time in times if time):
         raise RequestError(f"modified must be {number:,} times in ISO 8601, one for each file")
-    with served.jobs.new_folder() as place:
+    with served_by(request).jobs.new_folder() as place:
         sources = []
         for index, (name, file) in enumerate(zip(names, batch.files, strict=True)):
             kept = kept_name(index, name)
@@ -50,9 +49,8 @@ def ingest_files(request: Request, batch: Annotated[FileBatch, Form(media_type="
 @router.post("/ingest/texts", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
 def ingest_texts(request: Request, body: TextBatch) -> Any:
     """Ingest texts in a background job."""
-    served, caller = served_by(request), caller_of(request)
-    caller.check_collection(served.workspace.library, body.collection)
-    with served.jobs.new_folder() as folder:
+    library_of(request, body.collection)
+    with served_by(request).jobs.new_folder() as folder:
         sources = []
         for number, one in enumerate(body.sources):
             (folder / str(number)).write_text(one.text, encoding="utf-8", newline="")
@@ -98,22 +96,11 @@ def start_comparison(request: Request, body: ComparisonRequest) -> Any:
 @router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
 def list_jobs(request: Request) -> Any:
     """List the ingests and comparisons of this token; an unlimited admin token lists all."""
-    return {"jobs": _visible(request)}
-
-
-@router.get("/comparisons", response_model=ComparisonList, openapi_extra=needs("write"))
-def list_comparisons(request: Request) -> Any:
-    """List the comparisons among the jobs."""
-    return {"comparisons": [job for job in _visible(request) if job["kind"] == "comparison"]}
-
-
-def _visible(request: Request) -> list[dict[str, Any]]:
     caller = caller_of(request)
-    return [as_mapping(job, caller) for job in served_by(request).jobs.visible(caller)]
+    return {"jobs": [as_mapping(job, caller) for job in served_by(request).jobs.visible(caller)]}
 
 
 @router.get("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
-@router.get("/comparisons/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def get_job(request: Request, id: str) -> Any:
     """Return a job with its progress and report."""
     caller = caller_of(request)
@@ -121,7 +108,6 @@ def get_job(request: Request, id: str) -> Any:
 
 
 @router.delete("/jobs/{id}", response_model=JobModel, openapi_extra=needs("write"))
-@router.delete("/comparisons/{id}", response_model=JobModel, openapi_extra=needs("write"))
 def cancel_job(request: Request, id: str) -> Any:
     """Cancel a job, or remove one that has ended with its report. Sources that are already written stay."""
     jobs, caller = served_by(request).jobs, caller_of(request)

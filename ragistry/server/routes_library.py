@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from ragistry.chunking.joined import joined_text
 from ragistry.errors import AccessDeniedError
-from ragistry.library.service import collection_rows, source_row
+from ragistry.library.service import DocumentService, collection_rows, source_row
 from ragistry.server.access import Caller
-from ragistry.server.route import caller_of, needs, new_router, served_by
+from ragistry.server.route import caller_of, library_of, needs, new_router, reach_of
 from ragistry.server.schemas import (
     ChunkCount,
     CollectionChange,
@@ -41,8 +41,7 @@ def _check_may_create(caller: Caller, name: str) -> None:
         raise AccessDeniedError(f"token {caller.name!r} cannot access the collection {name!r}; use a token that can")
 
 
-def _row(request: Request, name: str) -> dict[str, Any]:
-    library = served_by(request).workspace.library
+def _row(library: DocumentService, name: str) -> dict[str, Any]:
     entry = library.collections.entry(name)
     return collection_rows([entry], library.sources(name))[0]
 
@@ -50,7 +49,7 @@ def _row(request: Request, name: str) -> dict[str, Any]:
 @router.get("/collections", response_model=CollectionList, openapi_extra=needs("read"))
 def list_collections(request: Request) -> Any:
     """List the collections with their numbers of sources and chunks."""
-    reach = caller_of(request).reach(served_by(request).workspace.library)
+    reach = reach_of(request)
     reach.check()
     return {"collections": collection_rows(reach.entries(), reach.sources())}
 
@@ -58,60 +57,56 @@ def list_collections(request: Request) -> Any:
 @router.post("/collections", status_code=201, response_model=CollectionModel, openapi_extra=needs("admin"))
 def create_collection(request: Request, body: NewCollection) -> Any:
     """Create a collection."""
+    library = library_of(request)
     _check_may_create(caller_of(request), body.name)
-    served_by(request).workspace.library.create_collection(body.name, body.description, body.display_name)
-    return _row(request, body.name)
+    library.create_collection(body.name, body.description, body.display_name)
+    return _row(library, body.name)
 
 
 @router.get("/collections/{collection}", response_model=CollectionModel, openapi_extra=needs("read"))
 def get_collection(request: Request, collection: str) -> Any:
     """Return a collection."""
-    caller_of(request).check_collection(served_by(request).workspace.library, collection)
-    return _row(request, collection)
+    return _row(library_of(request, collection), collection)
 
 
 @router.patch("/collections/{collection}", response_model=CollectionModel, openapi_extra=needs("admin"))
 def change_collection(request: Request, collection: str, body: CollectionChange) -> Any:
     """Change the description or display name of a collection, or rename it."""
-    library, caller = served_by(request).workspace.library, caller_of(request)
-    caller.check_collection(library, collection)
+    library = library_of(request, collection)
     described = body.description is not None or body.display_name is not None
     if described or body.name is None:
         library.update_description(collection, body.description, display_name=body.display_name)
     if body.name is not None:
-        _check_may_create(caller, body.name)
+        _check_may_create(caller_of(request), body.name)
         library.rename_collection(collection, body.name)
-    return _row(request, body.name or collection)
+    return _row(library, body.name or collection)
 
 
 @router.delete("/collections/{collection}", response_model=ChunkCount, openapi_extra=needs("admin"))
 def delete_collection(request: Request, collection: str) -> Any:
     """Delete a collection with all its chunks."""
-    library, caller = served_by(request).workspace.library, caller_of(request)
-    if caller.limited:  # other callers may also delete a collection that is no longer in documents.yaml
-        caller.check_collection(library, collection)
+    # An unlimited caller may also delete a collection that is no longer in documents.yaml.
+    library = library_of(request, collection) if caller_of(request).limited else library_of(request)
     return {"chunks": library.delete_collection(collection)}
 
 
 @router.get("/sources", response_model=SourceList, openapi_extra=needs("read"))
 def list_all_sources(request: Request) -> Any:
     """List the sources of all collections."""
-    reach = caller_of(request).reach(served_by(request).workspace.library)
-    return {"sources": [source_row(info) for info in reach.sources()]}
+    return {"sources": [source_row(info) for info in reach_of(request).sources()]}
 
 
 @router.get("/orphans", response_model=SourceList, openapi_extra=needs("admin"))
 def list_orphans(request: Request) -> Any:
     """List the sources whose collection was removed from documents.yaml by hand. They are stored but not searched."""
     caller_of(request).check_unlimited("the list of orphans")
-    return {"sources": [source_row(info) for info in served_by(request).workspace.library.orphans()]}
+    return {"sources": [source_row(info) for info in library_of(request).orphans()]}
 
 
 @router.get("/collections/{collection}/sources", response_model=SourceList, openapi_extra=needs("read"))
 def list_sources(request: Request, collection: str, folder: FolderId = None) -> Any:
     """List the sources of a collection, optionally only those from one folder of a client."""
-    library = served_by(request).workspace.library
-    caller_of(request).check_collection(library, collection)
+    library = library_of(request, collection)
     sources = library.list_sources_detail(collection)
     if folder is not None:
         where = {
@@ -125,8 +120,7 @@ def list_sources(request: Request, collection: str, folder: FolderId = None) -> 
 @router.get("/collections/{collection}/source", response_model=SourceWithText, openapi_extra=needs("read"))
 def get_source(request: Request, collection: str, name: Name) -> Any:
     """Return a source with its text and its chunks."""
-    library = served_by(request).workspace.library
-    caller_of(request).check_collection(library, collection)
+    library = library_of(request, collection)
     info = library.source(name, collection)
     names = library.scope.current_names()
     chunks = library.store.scan({"$and": [names.condition_for(collection), {"source_file": name}]})
@@ -140,31 +134,23 @@ def get_source(request: Request, collection: str, name: Name) -> Any:
 @router.patch("/collections/{collection}/source", response_model=SourceModel, openapi_extra=needs("write"))
 def change_source(request: Request, collection: str, name: Name, body: MetadataChange) -> Any:
     """Change metadata of a source. Nothing is embedded again."""
-    library = served_by(request).workspace.library
-    caller_of(request).check_collection(library, collection)
-    return source_row(library.set_metadata(name, collection, body.metadata))
+    return source_row(library_of(request, collection).set_metadata(name, collection, body.metadata))
 
 
 @router.delete("/collections/{collection}/source", response_model=ChunkCount, openapi_extra=needs("write"))
 def delete_source(request: Request, collection: str, name: Name) -> Any:
     """Delete a source."""
-    library = served_by(request).workspace.library
-    caller_of(request).check_collection(library, collection)
-    return {"chunks": library.delete_source(name, collection)}
+    return {"chunks": library_of(request, collection).delete_source(name, collection)}
 
 
 @router.post("/collections/{collection}/sources/delete", response_model=ChunkCount, openapi_extra=needs("write"))
 def delete_sources(request: Request, collection: str, body: SourceNames) -> Any:
     """Delete several sources. If one does not exist, none is deleted."""
-    library = served_by(request).workspace.library
-    caller_of(request).check_collection(library, collection)
-    return {"chunks": library.delete_sources(body.sources, collection)}
+    return {"chunks": library_of(request, collection).delete_sources(body.sources, collection)}
 
 
 @router.post("/collections/{collection}/sources/move", response_model=ChunkCount, openapi_extra=needs("write"))
 def move_source(request: Request, collection: str, body: SourceMove) -> Any:
     """Move a source to another collection without embedding it again."""
-    library, caller = served_by(request).workspace.library, caller_of(request)
-    for name in (collection, body.to):
-        caller.check_collection(library, name)
+    library = library_of(request, collection, body.to)
     return {"chunks": library.move_source(body.source, collection, body.to, overwrite=body.overwrite)}

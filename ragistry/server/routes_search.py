@@ -1,4 +1,4 @@
-"""Routes for queries: search, answer, route, techniques."""
+"""Routes for queries: search, answer, route, techniques, and the tools that read texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pydantic import create_model
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -17,18 +18,22 @@ from ragistry.answers.answer import Answer
 from ragistry.http.errors import HIDDEN, detail_of
 from ragistry.library.asked import log_question
 from ragistry.presentation.plain import as_mapping, describe_techniques
-from ragistry.server.route import caller_of, needs, new_router, served_by
+from ragistry.server.route import caller_of, library_of, needs, new_router, reach_of, served_by
 from ragistry.server.schemas import (
     GeneratedAnswer,
     ManyResults,
     ManySearches,
+    RequestModel,
     RouteRequest,
     RouteResponse,
     SearchBody,
     SearchResponse,
     TechniqueList,
+    fields_of,
 )
 from ragistry.techniques.routing.technique import routing_technique
+from ragistry.tools.tool import Tool
+from ragistry.tools.toolbox import READING
 from ragistry.types import RetrievalResult, SearchRequest
 
 log = logging.getLogger(__name__)
@@ -56,14 +61,14 @@ def _search(request: Request, body: SearchBody) -> dict[str, Any]:
 @router.post("/search/many", response_model=ManyResults, openapi_extra=needs("read", bounded=True))
 def search_many(request: Request, body: ManySearches) -> Any:
     """Search for each of several queries, which are embedded together."""
-    found = served_by(request).workspace.library.run_searches(body.queries, _allowed(request, body))
+    found = library_of(request).run_searches(body.queries, _allowed(request, body))
     return {"results": [_result(request, one) for one in found]}
 
 
 @router.post("/answer", response_model=GeneratedAnswer, openapi_extra=needs("read", bounded=True))
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
-    return _answer(request, served_by(request).workspace.library.run_answer(_allowed(request, body)))
+    return _answer(request, library_of(request).run_answer(_allowed(request, body)))
 
 
 @router.post(
@@ -77,7 +82,7 @@ def answer_stream(request: Request, body: SearchBody) -> StreamingResponse:
 
     An `error` in place of the answer has its type and message.
     """
-    stream = served_by(request).workspace.library.run_answer_stream(_allowed(request, body))
+    stream = library_of(request).run_answer_stream(_allowed(request, body))
 
     async def events() -> AsyncIterator[str]:
         try:
@@ -99,7 +104,7 @@ def _event(name: str, data: Any) -> str:
 
 
 def _result(request: Request, found: RetrievalResult) -> dict[str, Any]:
-    values = as_mapping(found, served_by(request).workspace.library.reading.language)
+    values = as_mapping(found, library_of(request).reading.language)
     if caller_of(request).limited:  # the reason after the colon may name files and servers
         for stage in values["trace"]:
             stage["degraded"] = stage["degraded"].partition(": ")[0]
@@ -107,7 +112,7 @@ def _result(request: Request, found: RetrievalResult) -> dict[str, Any]:
 
 
 def _answer(request: Request, made: Answer) -> dict[str, Any]:
-    values = as_mapping(made, served_by(request).workspace.library.reading.language)
+    values = as_mapping(made, library_of(request).reading.language)
     if caller_of(request).limited:
         values["degraded"] = [reason.partition(": ")[0] for reason in values["degraded"]]
     return values
@@ -115,9 +120,7 @@ def _answer(request: Request, made: Answer) -> dict[str, Any]:
 
 def _allowed(request: Request, body: SearchBody | ManySearches) -> SearchRequest:
     """Limit a search to the collections that the caller may read."""
-    library, caller = served_by(request).workspace.library, caller_of(request)
-    if body.collection is not None:
-        caller.check_collection(library, body.collection)
+    library, caller = library_of(request, *filter(None, [body.collection])), caller_of(request)
     for text in body.queries if isinstance(body, ManySearches) else [body.query]:
         log_question(library, text, "server", limited=caller.limited)
     options = {name: value for name, value in body if name != "queries"}
@@ -142,3 +145,20 @@ def techniques(request: Request) -> Any:
         rows = [replace(row, use="", config={}, unusable=row.unusable and HIDDEN) for row in rows]
         broken = dict.fromkeys(broken, HIDDEN)
     return {"techniques": rows, "broken": broken}
+
+
+def _add_tool(tool: Tool) -> None:
+    """Add the route of a tool that reads texts."""
+    body_type: Any = create_model(f"{tool.request.__name__}Body", __base__=RequestModel, **fields_of(tool.request))
+
+    def run(request: Request, body: Any) -> Any:
+        return tool.run(reach_of(request), tool.request(**dict(body)))
+
+    run.__annotations__ = {"request": Request, "body": body_type, "return": Any}
+    run.__doc__ = tool.description
+    run.__name__ = tool.name
+    router.post(f"/tools/{tool.name}", response_model=tool.answer, openapi_extra=needs("read", bounded=True))(run)
+
+
+for _one in READING.values():
+    _add_tool(_one)

@@ -318,9 +318,3 @@ class JobList(BaseModel):
     """Ingests and comparisons, newest first."""
 
     jobs: list[JobModel]
-
-
-class ComparisonList(BaseModel):
-    """Comparisons, newest first."""
-
-    comparisons: list[JobModel]

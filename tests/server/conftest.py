@@ -69,12 +69,12 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def ended(client: TestClient, job: dict[str, Any], kind: str = "jobs", headers: dict[str, str] | None = None) -> Any:
+def ended(client: TestClient, job: dict[str, Any], headers: dict[str, str] | None = None) -> Any:
     """The job when it has ended."""
     until = time.monotonic() + 60
     while job["state"] in ("waiting", "running") and time.monotonic() < until:
         time.sleep(0.02)
-        answer = client.get(f"/v1/{kind}/{job['id']}", headers=headers)
+        answer = client.get(f"/v1/jobs/{job['id']}", headers=headers)
         assert answer.status_code == 200, answer.text
         job = answer.json()
     return job
