@@ -14,9 +14,9 @@ from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, numbered
 from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionState, CollectionStates
 from ragistry.web.error_list import attempt
-from ragistry.web.layout import empty_notice, heading, page_layout
+from ragistry.web.layout import heading, page_layout
 from ragistry.web.polling import Follower
-from ragistry.web.widgets import Built, KeyedList, ask_fields, button, cell, confirm, icon_button, row, table, text_cell
+from ragistry.web.widgets import Built, ask_fields, button, cell, confirm, icon_button, row, table_of, text_cell
 
 COLUMNS = ("Collection", "Sources", "Chunks", "Description", "Actions")
 
@@ -44,20 +44,18 @@ def register(state: AppState) -> None:
 
 
 def _table(view: CollectionsView) -> Callable[[CollectionStates], None]:
-    show_notice = empty_notice()
-    made = table("Collections", COLUMNS, right=("Sources", "Chunks", "Actions"))
-    rows = KeyedList[CollectionState](
-        made.body, lambda entry: (entry.name, entry.display_name), lambda entry: _row(view, entry)
+    show_rows = table_of(
+        "Collections",
+        COLUMNS,
+        lambda entry: (entry.name, entry.display_name),
+        lambda entry: _row(view, entry),
+        lambda: ("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text."),
+        right=("Sources", "Chunks", "Actions"),
     )
 
     def show(found: CollectionStates) -> None:
         view.shown = {entry.name: entry for entry in found}
-        rows.show(found)
-        made.whole.set_visibility(bool(found))
-        if found:
-            show_notice("", "")
-        else:
-            show_notice("No collections yet.", "Add one, then drop files into it: PDF, Markdown or text.")
+        show_rows(found)
 
     return show
 

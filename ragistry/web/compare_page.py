@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -21,7 +20,7 @@ from ragistry.web.layout import empty_notice, heading, page_layout
 from ragistry.web.polling import Follower
 from ragistry.web.reports import ReportRow, read_report
 from ragistry.web.search_form import CANNOT_RUN
-from ragistry.web.widgets import Built, KeyedList, button, cell, dialog, row, table, text_cell
+from ragistry.web.widgets import Built, button, cell, dialog, row, table_of, text_cell
 
 GENERATED, FROM_FILE = "Generated from your documents", "From a file"
 PROPOSED = ("naive", "bm25", "hybrid")
@@ -41,7 +40,14 @@ def register(state: AppState) -> None:
                 button("New comparison", lambda: start_comparison(state), icon="add", kind="main")
             job_list(state, "Comparison", state.jobs.comparisons)
             follower = Follower(state.reports)
-            await follower.begin(_list())
+            show = table_of(
+                "Comparisons",
+                ("Date", "Test set", "Techniques", "Result"),
+                lambda report: report,
+                _row,
+                lambda: ("No comparisons yet.", "Start one here, or run ragistry compare in a shell."),
+            )
+            await follower.begin(show)
 
     @ui.page("/compare/{name}", response_timeout=PAGE_TIMEOUT)
     async def report(name: str) -> None:
@@ -55,22 +61,6 @@ def register(state: AppState) -> None:
                 return
             frame = ui.element("iframe").classes("rg-report").props('sandbox="" title=Report')
             frame.props["srcdoc"] = html
-
-
-def _list() -> Callable[[list[ReportRow]], None]:
-    show_notice = empty_notice()
-    made = table("Comparisons", ("Date", "Test set", "Techniques", "Result"))
-    rows = KeyedList[ReportRow](made.body, lambda found: found, _row)
-
-    def show(found: list[ReportRow]) -> None:
-        rows.show(found)
-        made.whole.set_visibility(bool(found))
-        if found:
-            show_notice("", "")
-        else:
-            show_notice("No comparisons yet.", "Start one here, or run ragistry compare in a shell.")
-
-    return show
 
 
 def _row(report: ReportRow) -> Built[ReportRow]:

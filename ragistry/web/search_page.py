@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nicegui import ui
@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.library.asked import log_question
+from ragistry.library.why import Explanation, explain
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import SearchRequest, Where
 from ragistry.utils.wording import numbered
@@ -22,7 +23,7 @@ from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, SearchForm, SearchQuery
-from ragistry.web.why_panel import why_panel
+from ragistry.web.widgets import button
 from ragistry.workspace import Workspace
 
 
@@ -149,7 +150,7 @@ class SearchPage:
         self._answers.clear()
         with self._answers:
             side_by_side(found, self._reader.open)
-            why_panel(self._state, lambda: _request(self._state.workspace, question, found[0].technique))
+            _why_panel(self._state, lambda: _request(self._state.workspace, question, found[0].technique))
         for document in passages:
             if document.id == passage:
                 await self._reader.open(document)
@@ -191,3 +192,46 @@ def _request(workspace: Workspace, question: SearchQuery, technique: str) -> Sea
     limits += [where] if (where := filters_where(question.filters)) else []
     request = question.request(technique, {"$and": limits} if limits else None)
     return replace(request, collection=collections[0]) if len(collections) == 1 else request
+
+
+def _why_panel(state: AppState, request: Callable[[], SearchRequest]) -> None:
+    """Show the box that explains why a search does not return a source. ``request`` returns the search."""
+    turn = 0
+
+    async def run() -> None:
+        nonlocal turn
+        turn = this = turn + 1
+        said.set_text("Searching…")
+        more.clear()
+        found = await in_thread(_explanation, state, request(), source.value or "")
+        if this != turn or said.is_deleted:
+            return
+        if isinstance(found, str):
+            said.set_text(found)
+            return
+        said.set_text(found.message)
+        with more:
+            for one in found.ranks:
+                rank = "not found" if one.rank is None else f"rank {one.rank}"
+                score = "" if one.score is None else f", score {one.score:.4g}"
+                ui.label(f"{one.technique}: {rank} of {one.results}{score}").classes("rg-dim")
+            for remedy in found.remedies:
+                ui.label(f"To find it: {remedy}")
+            if found.cost:
+                ui.label(f"The technique asks a model, so it ran once: {found.cost}").classes("rg-dim")
+
+    with ui.element("details").classes("rg-missing"):
+        with ui.element("summary"):
+            ui.label("Missing a source?")
+        with ui.element("div").classes("rg-options"):
+            source = ui.input("Source, or source:page").props("dense outlined").on("keydown.enter", run)
+            button("Explain", run)
+        said = ui.label().props("role=status")
+        more = ui.element("div")
+
+
+def _explanation(state: AppState, request: SearchRequest, expected: str) -> Explanation | str:
+    try:
+        return explain(state.workspace.library, request, expected)
+    except RagistryError as error:
+        return str(error)

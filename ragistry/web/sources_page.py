@@ -18,7 +18,6 @@ from ragistry.web.upload_widget import upload_section
 from ragistry.web.widgets import (
     PAGE,
     Built,
-    KeyedList,
     button,
     cell,
     choose,
@@ -27,7 +26,7 @@ from ragistry.web.widgets import (
     last_page,
     pager,
     row,
-    table,
+    table_of,
     text_cell,
 )
 
@@ -97,25 +96,27 @@ def _table(view: SourcesView) -> Callable[[], None]:
     ui.input("Filter by name", on_change=lambda event: find(event.value)).classes("rg-filter").props(
         "dense clearable debounce=200"
     )
-    show_notice = empty_notice()
-    made = table("Sources", COLUMNS, right=("Chunks", "Actions"))
-    rows = KeyedList[tuple[SourceInfo, bool]](
-        made.body, lambda item: item[0].source_file, lambda item: _row(view, item[0].source_file)
+
+    def missing() -> tuple[str, str]:
+        if view.sources:
+            return f"No source name contains {view.filter!r}.", "Clear the filter to see all."
+        return "This collection has no sources yet.", "Drop files above, or add a folder by its path."
+
+    show_rows = table_of(
+        "Sources",
+        COLUMNS,
+        lambda item: item[0].source_file,
+        lambda item: _row(view, item[0].source_file),
+        missing,
+        right=("Chunks", "Actions"),
     )
     turn = pager(go)
 
     def show() -> None:
         found = [info for name, info in view.sources.items() if view.filter in name.lower()]
         view.page = min(view.page, last_page(len(found)))
-        rows.show((info, bool(view.others)) for info in found[view.page * PAGE : (view.page + 1) * PAGE])
+        show_rows([(info, bool(view.others)) for info in found[view.page * PAGE : (view.page + 1) * PAGE]])
         turn(view.page, len(found))
-        made.whole.set_visibility(bool(found))
-        if not view.sources:
-            show_notice("This collection has no sources yet.", "Drop files above, or add a folder by its path.")
-        elif not found:
-            show_notice(f"No source name contains {view.filter!r}.", "Clear the filter to see all.")
-        else:
-            show_notice("", "")
 
     return show
 

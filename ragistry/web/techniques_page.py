@@ -65,7 +65,8 @@ def _parameters(name: str, schema: dict[str, Any] | None, config: dict[str, Any]
     properties = (schema or {}).get("properties", {})
     if not properties:
         return
-    with table(f"Parameters of {name}", ("Parameter", "Value", "Default", "Description")).body:
+    _, body = table(f"Parameters of {name}", ("Parameter", "Value", "Default", "Description"))
+    with body:
         for parameter, about in properties.items():
             with row():
                 text_cell(parameter, "rg-name")

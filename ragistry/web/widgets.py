@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutine
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from nicegui import ui
 
 from ragistry.web.error_list import ErrorList
+from ragistry.web.layout import empty_notice
 
 Work = Callable[..., Any]
 Kind = Literal["quiet", "main", "danger"]
@@ -119,15 +120,10 @@ async def choose(title: str, options: Mapping[str, str]) -> str | None:
     return await opened  # type: ignore[no-any-return]
 
 
-class TableParts(NamedTuple):
-    """A table: ``whole`` to show or hide it, ``body`` to add rows."""
+def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> tuple[ui.element, ui.element]:
+    """Create a table without rows, and return it with its body, to add rows.
 
-    whole: ui.element
-    body: ui.element
-
-
-def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> TableParts:
-    """Create a table without rows. Narrow windows show the cells of a row below each other, without headings.
+    Narrow windows show the cells of a row below each other, without headings.
 
     Args:
         label: Name for screen readers.
@@ -141,7 +137,7 @@ def table(label: str, columns: Sequence[str], *, right: Sequence[str] = ()) -> T
                     with ui.element("th").props("scope=col").classes("rg-number" if column in right else ""):
                         ui.label(column)
             body = ui.element("tbody")
-    return TableParts(whole, body)
+    return whole, body
 
 
 def row() -> ui.element:
@@ -228,3 +224,34 @@ class KeyedList(Generic[Item]):
         with self._parent:
             self._children[key] = _Child(*self._build(item))
         return self._children[key]
+
+
+def table_of(
+    label: str,
+    columns: Sequence[str],
+    key: Callable[[Item], Hashable],
+    build: Callable[[Item], Built[Item]],
+    missing: Callable[[], tuple[str, str]],
+    *,
+    right: Sequence[str] = (),
+) -> Callable[[Sequence[Item]], None]:
+    """Create a `table` with a row for each item. Call the result with the items.
+
+    Args:
+        label: Name for screen readers.
+        columns: Headings.
+        key: Identifies an item, see `KeyedList`.
+        build: Makes the row of an item, see `KeyedList`.
+        missing: Returns what is shown without items: what is missing, and what to do next.
+        right: Headings of columns with numbers or buttons.
+    """
+    show_notice = empty_notice()
+    whole, body = table(label, columns, right=right)
+    rows = KeyedList[Item](body, key, build)
+
+    def show(items: Sequence[Item]) -> None:
+        rows.show(items)
+        whole.set_visibility(bool(items))
+        show_notice(*("", "") if items else missing())
+
+    return show
