@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 Role = Literal["document", "query"]
@@ -349,4 +350,5 @@ def is_outside(document: Document) -> bool:
 
 def ranked(documents: Iterable[Document]) -> list[Document]:
     """Sort documents best first; equal scores by id, so that a ranking is deterministic."""
-    return sorted(documents, key=lambda document: (-document.score, document.id))
+    by_id = sorted(documents, key=attrgetter("id"))
+    return sorted(by_id, key=attrgetter("score"), reverse=True)  # leaves equal scores in their order

@@ -224,10 +224,11 @@ def best_documents(
         documents_of: Returns the documents of stored keys.
     """
     scores = best_scores(found, top_k, kind, ids_of=ids_of if len(found[0]) > top_k else None)
-    return ranked(
+    documents = [
         Document(chunk.content, chunk.metadata, scores[key], chunk.id, (StageScore(stage, kind, scores[key]),))
         for key, chunk in documents_of(list(scores)).items()
-    )
+    ]
+    return ranked(documents)
 
 
 def best_scores(

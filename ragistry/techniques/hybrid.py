@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import fsum, inf
+from operator import mul
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -32,6 +33,9 @@ from ragistry.techniques.fusion import (
 from ragistry.trace import OpenStage, stage
 from ragistry.types import TOP_K_LIMIT, Document, Ranking, StageScore, Where, ranked
 from ragistry.utils.where import Condition, normalise
+
+ATTEMPTS = 3
+"""Number of attempts to rank by all bases in one version of the store, while it is written."""
 
 
 class HybridTechnique:
@@ -83,8 +87,9 @@ class HybridTechnique:
         for [key], said in self.mistakes(self.config.model_dump(), bases):
             raise InvalidConfigError(f"{type(self).__name__}: {key}: {said}")
         weights = self.config.weights or [1.0] * len(bases)
-        self._asked = [(base, weight) for base, weight in zip(bases, weights, strict=True) if weight]
-        self.can_rank = all(is_built_in(base) and getattr(base, "can_rank", False) for base, _ in self._asked)
+        self._asked = [base for base, weight in zip(bases, weights, strict=True) if weight]
+        self._weights = [weight for weight in weights if weight]
+        self.can_rank = all(is_built_in(base) and getattr(base, "can_rank", False) for base in self._asked)
 
     @staticmethod
     def mistakes(config: Mapping[str, Any], bases: Sequence[Any]) -> Iterator[Complaint]:
@@ -96,15 +101,16 @@ class HybridTechnique:
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
         where = None if where is None else normalise(where)
-        ranking = self._ranked(query, wanted, where)
-        if ranking is not None and (read := ranking.read(list(ranking.scores))) is not None:
-            documents = [
-                Document(one.content, one.metadata, ranking.scores[key], one.id, ranking.stage_scores(key))
-                for key, one in read.items()
-            ]
-            return ranked(documents)[:wanted]
+        for _ in range(ATTEMPTS if self.can_rank else 0):
+            ranking = self._ranked(query, wanted, where)
+            if ranking is not None and (read := ranking.read(list(ranking.scores))) is not None:
+                documents = [
+                    Document(one.content, one.metadata, ranking.scores[key], one.id, ranking.stage_scores(key))
+                    for key, one in read.items()
+                ]
+                return ranked(documents)[:wanted]
         depth = whole_parts(wanted, self.config.fetch)
-        found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base, _ in self._asked])
+        found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base in self._asked])
         with stage("fuse", fusion=self.config.fusion) as this:
             known = [distinct(ranking) for ranking in found]
             values = self._fused([scores_of(documents) for documents in known], wanted, this)
@@ -135,7 +141,7 @@ class HybridTechnique:
         if not self.can_rank:
             return None
         depth, rankings = whole_parts(wanted, self.config.fetch), list[Ranking]()
-        for base, _ in self._asked:
+        for base in self._asked:
             ranking = base.rank(query, depth, where)  # type: ignore[attr-defined]
             if ranking is None or (rankings and ranking.snapshot != rankings[0].snapshot):
                 return None
@@ -155,7 +161,7 @@ class HybridTechnique:
         this: OpenStage,
     ) -> dict[Identity, float]:
         this.documents_in = sum(map(len, rankings))
-        weights, fusion = [weight for _, weight in self._asked], self.config.fusion
+        weights, fusion = self._weights, self.config.fusion
         is_gated = self.config.gate and len(rankings) > 1
 
         def fuse(part: Sequence[Mapping[Identity, float]]) -> dict[Identity, float]:
@@ -163,10 +169,13 @@ class HybridTechnique:
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
             if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
-                names = [getattr(base, "name", type(base).__name__) for base, _ in self._asked]
                 this.detail["gate"] = [
-                    {"base": name, "weight": round(weight / fsum(weights), 2), "prominence": round(one, 1)}
-                    for name, weight, one in zip(names, weights, prominence, strict=True)
+                    {
+                        "base": getattr(base, "name", type(base).__name__),
+                        "weight": round(weight / fsum(weights), 2),
+                        "prominence": round(one, 1),
+                    }
+                    for base, weight, one in zip(self._asked, weights, prominence, strict=True)
                 ]
             return fused(part, fusion, weights=weights, k=self.config.k, spreads=spreads)
 
@@ -175,7 +184,7 @@ class HybridTechnique:
 
 def gated(weights: Sequence[float], prominence: Sequence[float]) -> list[float]:
     """Multiply the weights by the prominences, scaled to the same sum; unchanged without documents."""
-    products = [weight * one for weight, one in zip(weights, prominence, strict=True)]
+    products = list(map(mul, weights, prominence))
     return [product * fsum(weights) / fsum(products) for product in products] if any(products) else list(weights)
 
 

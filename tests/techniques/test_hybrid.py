@@ -11,6 +11,7 @@ import pytest
 from ragistry import Workspace
 from ragistry.errors import InvalidConfigError
 from ragistry.stores.local import LocalStore, rows
+from ragistry.stores.local.vectors import VectorIndex
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
@@ -191,6 +192,28 @@ def test_store_that_changes_before_the_texts_are_read_is_searched_again(shelf, m
     found = over(shelf).retrieve("kind 59 apples", top_k=100)
     assert len(found) == 59
     assert "59.md" not in {document.metadata["source_file"] for document in found}
+
+
+def test_write_between_two_bases_is_not_seen_by_one_of_them(shelf, monkeypatch):
+    texts = iter(["Pears of kind 1 grow on young trees.", "Plums of kind 2 grow on tall trees."])
+    best = VectorIndex.nearest
+
+    def write_after(*arguments: Any) -> Any:
+        """Replace the text of a source when its vector was found, and before its words are."""
+        found = best(*arguments)
+        if text := next(texts, None):
+            place = {"collection": "c", "source_file": "58.md", "chunk_index": 0, "source_hash": text}
+            shelf.replace_source("c", "58.md", [EmbeddedChunk(text, place, EMBEDDER.embed([text])[0])])
+        return found
+
+    monkeypatch.setattr(VectorIndex, "nearest", write_after)
+    by_vectors_and_words = {
+        document.content: [score.stage for score in document.scores] == ["dense", "bm25", "hybrid"]
+        for document in over(shelf).retrieve("plums trees", top_k=100)
+    }
+    assert by_vectors_and_words["Plums of kind 2 grow on tall trees."]
+    assert all(by_vectors_and_words.values())
+    assert not [content for content in by_vectors_and_words if content.startswith("Pears")]
 
 
 # A collection that is renamed, or a source that is moved, between the searches of two bases
