@@ -4,7 +4,7 @@ By default with SmolLM2 of 135 million parameters on the processor and few calls
 and the weights. So small a model shows that everything works from models.yaml to the figures. That it loses says
 nothing about a technique. With ``--model URL`` (or ``make bench MODEL=URL``), an OpenAI-compatible address such as
 http://localhost:8000/v1, the techniques have their default parameters. Every answer is kept: an interrupted run
-continues, and one that is repeated makes the same table without a model. The table is written into docs/techniques.md.
+continues, and one that is repeated makes the same table without a model. The table goes into benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations

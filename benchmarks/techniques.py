@@ -1,7 +1,7 @@
 """Does it help? Each technique against `naive`, `bm25` and `hybrid`: ``python -m benchmarks.techniques [--quick]``.
 
 Every entry of the default techniques.yaml that needs no language model is compared, one chunk a document. What is
-printed goes into docs/techniques.md, too, between the marks there; of the short form only with ``--write``.
+printed goes into benchmarks/RESULTS.md, too, between the marks there; of the short form only with ``--write``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragistry.evaluation.figures import ALPHA
 from ragistry.evaluation.statistics import holm
 from ragistry.techniques.classes import wanted_resources
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "techniques.md"
+PAGE = Path(__file__).resolve().parents[1] / "benchmarks" / "RESULTS.md"
 BEGIN, END = "<!-- measured: techniques -->\n", "<!-- end -->"
 SETS = (
     "scifact", "cranfield", "hotpotqa-pooled500", "claude-docs", "hugo-known-item", "xquad-en", "xquad-de",

@@ -7,6 +7,13 @@ from typing import Any
 from docs.markdown import code, table
 from ragistry.techniques.classes import config_schema, find_class, first_sentence, offers, wanted_resources
 
+COMMON = {
+    "top_k": "default number of results",
+    "min_score": "leave out results with a lower score",
+    "strict": "raise an error if the generator fails",
+}
+"""Settings that many techniques have, and what they say of them."""
+
 
 def built_in() -> list[str]:
     """The names of the techniques that come with the package; an alias is not one."""
@@ -22,9 +29,12 @@ def technique_summaries() -> str:
 
 
 def technique_parameters(name: str) -> str:
-    """The parameters of a technique's entry."""
+    """The parameters of a technique's entry but those that the page says once for all."""
     schema = config_schema(find_class(name)) or {}
-    rows = [(code(key), _type(field), _default(field), _text(field)) for key, field in schema["properties"].items()]
+    fields = {key: field for key, field in schema["properties"].items() if (key, _text(field)) not in COMMON.items()}
+    rows = [(code(key), _type(field), _default(field), _text(field)) for key, field in fields.items()]
+    if not rows:
+        return "It has no other settings."
     return table(["parameter", "values", "default", "meaning"], rows)
 
 
