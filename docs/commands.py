@@ -12,6 +12,10 @@ import typer
 from docs.markdown import code, table
 from ragistry.cli.app import app, load_command
 
+EVERYWHERE = ("workspace", "debug")
+"""Options that every command has; the section of the program says what they are."""
+PRINTS_JSON = "Print JSON."
+
 
 def commands() -> dict[str, Any]:
     """``ragistry search``, ``ragistry collections list``, … with what each is."""
@@ -38,7 +42,9 @@ def command_reference() -> str:
 def _section(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-    usage = [name, "[OPTIONS]" if options else "", *map(_usage, arguments), "COMMAND" if subcommands(command) else ""]
+    json = [p for p in options if p.help == PRINTS_JSON]
+    usage = [name, "[OPTIONS]" if options else "", "[--json]" if json else "", *map(_usage, arguments)]
+    usage += ["COMMAND"] if subcommands(command) else []
     parts = [
         f"{'##' if name.count(' ') < 2 else '###'} {name}",
         _prose(command.help),
@@ -47,10 +53,11 @@ def _section(name: str, command: Any) -> str:
     if subcommands(command):
         links = [f"[`{below}`](#{f'{name} {below}'.replace(' ', '-')})" for below in subcommands(command)]
         parts.append(f"Commands: {', '.join(links)}")
-    rows = [(code(_usage(p)), _prose(p.help), "") for p in arguments]
-    rows += [(code(_spelling(p)), _prose(p.help), _default(p)) for p in options]
+    rows = [(code(_usage(p)), _prose(p.help)) for p in arguments]
+    said = [p for p in options if p.name in EVERYWHERE] if name != "ragistry" else []
+    rows += [(code(_spelling(p)), f"{_prose(p.help)}{_default(p)}") for p in options if p not in said + json]
     if rows:
-        parts.append(table(["", "meaning", "default"], rows))
+        parts.append(table(["", "meaning"], rows))
     return "\n\n".join(parts)
 
 
@@ -73,7 +80,7 @@ def _spelling(option: Any) -> str:
 
 def _default(option: Any) -> str:
     if option.required:
-        return "required"
+        return " Required."
     if option.default is None or callable(option.default) or option.is_flag:
-        return code(option.opts[0]) if option.is_flag and option.default and option.secondary_opts else ""
-    return code("." if option.default == Path() else option.default)
+        return f" Default: `{option.opts[0]}`." if option.is_flag and option.default and option.secondary_opts else ""
+    return f" Default: `{'.' if option.default == Path() else option.default}`."

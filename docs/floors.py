@@ -1,10 +1,9 @@
-"""The floors of the code, drawn from the layers that import-linter checks, so that the drawing cannot lie."""
+"""The floors of the code, from the layers that import-linter checks, so that the table cannot lie."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from html import escape
 from pathlib import Path
 
 from docs.markdown import code, table
@@ -42,7 +41,6 @@ WHAT = {
     "types": "Document, Chunk, RetrievalResult: the values that pass between the parts",
     "errors": "one tree of errors",
 }
-WIDTH, ROOM, HEIGHT, STEP = 720, 12, 34, 44
 
 
 def floors() -> list[list[str]]:
@@ -53,28 +51,7 @@ def floors() -> list[list[str]]:
     return [re.findall(r"\w+", layer) for layer in layers]
 
 
-def floors_drawing() -> str:
-    """An SVG that takes its colours from the page; it needs no script."""
-    levels = floors()
-    height = STEP * len(levels) - (STEP - HEIGHT) + 2
-    boxes = "\n".join(_level(number, names) for number, names in enumerate(levels))
-    label = escape("Floors of the code, top to bottom: " + "; ".join(", ".join(names) for names in levels))
-    style = 'fill="none" stroke="currentColor" font-family="inherit" font-size="15" text-anchor="middle"'
-    svg = f'<svg viewBox="-1 -1 {WIDTH + 2} {height}" role="img" aria-label="{label}" {style}>\n{boxes}\n</svg>'
-    return f'<div class="floors">\n{svg}\n</div>'
-
-
-def _level(number: int, names: list[str]) -> str:
-    width = (WIDTH - ROOM * (len(names) - 1)) / len(names)
-    top = number * STEP
-    return "\n".join(
-        f'<rect x="{column * (width + ROOM):g}" y="{top}" width="{width:g}" height="{HEIGHT}" rx="5"/>'
-        f'<text x="{column * (width + ROOM) + width / 2:g}" y="{top + 22}" fill="currentColor" stroke="none">'
-        f"{escape(name)}</text>"
-        for column, name in enumerate(names)
-    )
-
-
 def floors_table() -> str:
-    """What each package is for."""
-    return table(["package", "what"], ((code(name), WHAT[name]) for names in floors() for name in names))
+    """The floor of each package, counted from the top, and what it is for."""
+    rows = ((str(floor), code(name), WHAT[name]) for floor, names in enumerate(floors(), 1) for name in names)
+    return table(["floor", "package", "what"], rows)

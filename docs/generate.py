@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docs.api import api_modules
 from docs.commands import command_reference
-from docs.floors import floors_drawing, floors_table
+from docs.floors import floors_table
 from docs.llms import llms_txt
 from docs.settings import archive_settings_table, file_keys_table, settings_table
 from docs.techniques import technique_parameters, technique_summaries
@@ -39,7 +39,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "commands": command_reference,
     "file": shown_file,
     "file_keys": file_keys_table,
-    "floors_drawing": floors_drawing,
     "floors_table": floors_table,
     "reserved": reserved_keys,
     "settings": settings_table,

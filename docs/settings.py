@@ -46,11 +46,10 @@ def _others(name: str) -> list[str]:
 
 
 def file_keys_table(model: str) -> str:
-    """The keys of a file, or of one of its mappings."""
-    return table(
-        ["key", "default", "meaning"],
-        ((code(n), _default(f), f.description or n) for n, f in MODELS[model].model_fields.items()),
-    )
+    """The keys of a file, or of one of its mappings, but those of documents.yaml that are settings."""
+    settings = Settings.model_fields if model == "DocumentsFile" else {}
+    fields = {name: field for name, field in MODELS[model].model_fields.items() if name not in settings}
+    return table(["key", "default", "meaning"], ((code(n), _default(f), f.description or n) for n, f in fields.items()))
 
 
 def archive_settings_table() -> str:
