@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Keys = NDArray[np.int64]
 Scores = NDArray[np.float32]
+IdsOf = Callable[[Sequence[int]], Mapping[int, str]]
 Name = tuple[str, str]
 """The collection and file name of a source."""
 NAMES = ("collection", "source_file")
@@ -210,7 +211,7 @@ def best_documents(
     stage: str,
     kind: ScoreKind,
     *,
-    ids_of: Callable[[Sequence[int]], Mapping[int, str]],
+    ids_of: IdsOf,
     documents_of: Callable[[Sequence[int]], Mapping[int, Document]],
 ) -> list[Document]:
     """Read the best ``top_k`` chunks, ordered by ``(-score, id)``.
@@ -231,13 +232,7 @@ def best_documents(
     return ranked(documents)
 
 
-def best_scores(
-    found: tuple[Keys, Scores],
-    top_k: int,
-    kind: ScoreKind,
-    *,
-    ids_of: Callable[[Sequence[int]], Mapping[int, str]] | None,
-) -> dict[int, float]:
+def best_scores(found: tuple[Keys, Scores], top_k: int, kind: ScoreKind, *, ids_of: IdsOf | None) -> dict[int, float]:
     """Return the scores of the best ``top_k`` chunks by key, ordered by ``(-score, id)``; see `best_documents`.
 
     ``ids_of``: None to leave equal scores in any order.

@@ -32,10 +32,8 @@ class BM25Technique:
             search.documents_out = len(documents)
         return documents
 
-    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
-        """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
-        if not self.can_rank:
-            return None
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking:
+        """Rank as `retrieve` does, without reading texts; only if `can_rank`. The arguments were checked."""
         with stage("search") as search:
             ranking: Ranking = self.store.rank(query, top_k, where=where)  # type: ignore[attr-defined]
             search.documents_out = len(ranking.scores)

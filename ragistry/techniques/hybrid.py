@@ -138,8 +138,6 @@ class HybridTechnique:
 
         None if a base did not rank, or the store changed between two of them. `Ranking.read` reads for all bases.
         """
-        if not self.can_rank:
-            return None
         depth, rankings = whole_parts(wanted, self.config.fetch), list[Ranking]()
         for base in self._asked:
             ranking = base.rank(query, depth, where)  # type: ignore[attr-defined]

@@ -49,10 +49,9 @@ class NaiveRAGTechnique:
             search.documents_out = len(documents)
         return [document for document in documents if document.score >= self.config.min_score]
 
-    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking | None:
-        """Rank as `retrieve` does, without reading texts; None if the store cannot. The arguments were checked."""
-        if self._ranking is None:
-            return None
+    def rank(self, query: str, top_k: int, where: Condition | None) -> Ranking:
+        """Rank as `retrieve` does, without reading texts; only if `can_rank`. The arguments were checked."""
+        assert self._ranking is not None
         vector, least = self._vector(query), self.config.min_score
         with stage("search") as search:
             ranking = self._ranking.rank(vector, top_k, where=where, embedder=self.embedder.fingerprint)
