@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stdout, suppress
 from functools import partial
 from typing import Any
@@ -22,10 +22,12 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from ragistry import __version__
-from ragistry.mcp import resources, tools
+from ragistry.library.asked import log_question
+from ragistry.mcp import resources
 from ragistry.tools.failures import CallError, failure_text
 from ragistry.tools.search_library import SearchLibraryTool
 from ragistry.tools.toolbox import TOOLS
+from ragistry.utils.dataclass_json import adapter_of
 
 Context = ServerRequestContext[Any, Any]
 INSTRUCTIONS = (
@@ -38,6 +40,40 @@ SESSIONS = 256
 """Maximum number of clients of the older protocol that are notified; the latest ones."""
 PATIENCE = 5.0
 """Maximum seconds to notify one client."""
+_READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
+    """List the tools with the current collections of documents.yaml."""
+    functions = {name: one.schema()["function"] for name, one in TOOLS.items()}
+    functions[tool.name] = tool.schema()["function"]
+    return [
+        types.Tool(
+            name=name,
+            title=one.title,
+            description=functions[name]["description"],
+            input_schema={**functions[name]["parameters"], "additionalProperties": False},
+            output_schema=adapter_of(one.answer).json_schema(mode="serialization"),
+            annotations=_READS,
+        )
+        for name, one in TOOLS.items()
+    ]
+
+
+def call_tool(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    """Call a tool. Errors become texts for the model.
+
+    Raises:
+        KeyError: The tool does not exist.
+    """
+    if name in (tool.name, "search") and isinstance(query := arguments.get("query"), str):
+        log_question(tool.library, query, "mcp", limited=tool.reach.limited)
+    answer = TOOLS[name].call(tool.reach, arguments)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=answer.text)],
+        structured_content=answer.structured,
+        is_error=answer.error,
+    )
 
 
 class LibraryServer:
@@ -49,13 +85,13 @@ class LibraryServer:
         self.interval = interval
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=await run_sync(tools.list_tools, self.tool))
+        return types.ListToolsResult(tools=await run_sync(list_tools, self.tool))
 
     async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in TOOLS:
             known = ", ".join(TOOLS)
             raise MCPError(types.INVALID_PARAMS, f"tool {params.name[:100]!r} does not exist; existing tools: {known}")
-        return await run_sync(partial(tools.call, self.tool, params.name, params.arguments or {}))
+        return await run_sync(partial(call_tool, self.tool, params.name, params.arguments or {}))
 
     async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=await run_sync(resources.list_resources, self.tool.reach))

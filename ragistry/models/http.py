@@ -359,6 +359,7 @@ class JsonClient:
     ) -> bytes:
         """Send a request, and send it again after errors that pass. ``first``: it may load the model."""
         patience = self._patience
+        content = None if body is None else _sent(body)
         ends = monotonic() + (timeout if first else 2 * timeout)
         failures = 0
 
@@ -369,6 +370,16 @@ class JsonClient:
             failures += 1
             return failures < patience.attempts and worth_retrying(error, patience.retry_timeouts and not first)
 
+        def send() -> bytes:
+            extensions = limits(min(ends, monotonic() + timeout))
+            with self._http.stream(method, path, content=content, extensions=extensions) as response:
+                answer = read_body(response, limit if response.is_success else ERROR_LIMIT)
+            if not response.is_success:
+                raise self._refusal(response, answer)
+            if len(answer) > limit:
+                raise self._too_large(limit)
+            return answer
+
         retry = stamina.RetryingCaller(
             attempts=None,
             timeout=max(0.0, ends - monotonic()),
@@ -376,8 +387,7 @@ class JsonClient:
             wait_jitter=BACKOFF,
             wait_max=LONGEST_WAIT,
         ).on(again)
-        answer: bytes = retry(self._send, method, path, body, limit, timeout, ends)
-        return answer
+        return retry(send)
 
     def read(self, answer: bytes | str, read: Callable[[Any], Read]) -> Read:
         """Parse JSON from the server with ``read``. Raises `ModelError` if that fails."""
@@ -389,19 +399,6 @@ class JsonClient:
             raise ModelError(
                 f"{self.server} answered {text!r}, which is not in its protocol; does another program use this address?"
             ) from error
-
-    def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, ends: float
-    ) -> bytes:
-        content = None if body is None else _sent(body)
-        extensions = limits(min(ends, monotonic() + timeout))
-        with self._http.stream(method, path, content=content, extensions=extensions) as response:
-            answer = read_body(response, limit if response.is_success else ERROR_LIMIT)
-        if not response.is_success:
-            raise self._refusal(response, answer)
-        if len(answer) > limit:
-            raise self._too_large(limit)
-        return answer
 
     def _check_redirect(self, response: httpx.Response) -> None:
         """Raise `ModelError` for a redirect to another server, which would receive the texts of the request."""
@@ -473,16 +470,6 @@ def worth_retrying(error: Exception, timeouts: bool) -> bool | float:
     return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError) and not isinstance(
         error, httpx.ConnectError
     )
-
-
-def indexes_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Read the ``index`` of each row, from 0.
-
-    Programs in Go leave out a 0, and some servers count from 1. A wrong result is not a permutation of the positions.
-    """
-    indexes = [row.get("index") for row in rows]
-    numbers = [0 if index is None and indexes.count(None) == 1 else int(str(index)) for index in indexes]
-    return [number - 1 for number in numbers] if sorted(numbers) == list(range(1, len(rows) + 1)) else numbers
 
 
 def reason_of(answer: bytes) -> str:

@@ -38,11 +38,10 @@ from ragistry.models.http import (
     Patience,
     Read,
     RefusedError,
-    indexes_of,
 )
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import OpenAIAPI, events
-from ragistry.models.tei import Served, scores_in_batches, served_by_tei, tokenized
+from ragistry.models.tei import Served, indexes_of, scores_in_batches, served_by_tei, tokenized
 from ragistry.models.texts import (
     TooLongError,
     check_texts,

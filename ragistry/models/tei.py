@@ -14,7 +14,7 @@ from ragistry.config.archives import Seconds, ServerURL
 from ragistry.config.models import ApiKey
 from ragistry.config.numbers import Whole
 from ragistry.errors import ModelError
-from ragistry.models.http import LIMIT, LOAD_SECONDS, RERANK_SECONDS, JsonClient, Patience, RefusedError, indexes_of
+from ragistry.models.http import LIMIT, LOAD_SECONDS, RERANK_SECONDS, JsonClient, Patience, RefusedError
 from ragistry.trace import model_call
 
 
@@ -134,3 +134,13 @@ def scores_in_batches(
 
 def _by_index(answer: list[dict[str, Any]]) -> dict[int, float]:
     return {index: float(row["score"]) for index, row in zip(indexes_of(answer), answer, strict=True)}
+
+
+def indexes_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Read the ``index`` of each row, from 0.
+
+    Programs in Go leave out a 0, and some servers count from 1. A wrong result is not a permutation of the positions.
+    """
+    indexes = [row.get("index") for row in rows]
+    numbers = [0 if index is None and indexes.count(None) == 1 else int(str(index)) for index in indexes]
+    return [number - 1 for number in numbers] if sorted(numbers) == list(range(1, len(rows) + 1)) else numbers

@@ -200,10 +200,10 @@ def test_a_condition_means_a_collection_by_its_new_name(between: Workspace) -> N
 
 def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace) -> None:
     pytest.importorskip("mcp")
-    from ragistry.mcp import resources, tools
+    from ragistry.mcp import resources, server
 
     tool = SearchLibraryTool(between.library)
-    [answer] = tools.call(tool, "search", {"query": "the price of milk and tea"}).content
+    [answer] = server.call_tool(tool, "search", {"query": "the price of milk and tea"}).content
     results = json.loads(answer.text)["results"]
     assert len({result["url"] for result in results}) == len(results) > 1
     collections = [result["url"].split("/")[3] for result in results]
@@ -212,7 +212,7 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
         [content] = resources.read_resource(tool.reach, result["url"]).contents
         read = json.loads(content.text)
         assert (read["id"], read["url"], read["metadata"]["collection"]) == (result["id"], result["url"], collection)
-        [fetched] = tools.call(tool, "fetch", {"id": result["id"]}).content
+        [fetched] = server.call_tool(tool, "fetch", {"id": result["id"]}).content
         assert json.loads(fetched.text) == read
 
 

@@ -17,7 +17,7 @@ from mcp.shared.uri_template import UriTemplate
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
-from ragistry.mcp import resources, tools
+from ragistry.mcp import resources, server
 from ragistry.mcp.resources import read_address
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.failures import BrokenCollectionsError
@@ -51,7 +51,7 @@ def tool(guarded: Workspace) -> SearchLibraryTool:
 
 
 def asked(tool: SearchLibraryTool, name: str, arguments: Any) -> str:
-    [content] = tools.call(tool, name, arguments).content
+    [content] = server.call_tool(tool, name, arguments).content
     return content.text
 
 
@@ -126,7 +126,7 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
     for broken in (whole + "\n  bad: [", whole.replace("\ncollections:", "\ncolections:")):
         write_settled(path, broken)
         for name, arguments in calls.items():
-            answer = tools.call(tool, name, arguments)
+            answer = server.call_tool(tool, name, arguments)
             assert answer.is_error
             check_message(answer.content[0].text, "documents.yaml is broken at line ")
             assert "degrees" not in answer.content[0].text
@@ -139,22 +139,22 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
 
 
 def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool) -> None:
-    schemas = {one.name: one.output_schema for one in tools.list_tools(tool)}
-    assert tools.call(tool, "search_library", {"query": ""}).structured_content is None
-    found = tools.call(tool, "search", {"query": "boat"})
+    schemas = {one.name: one.output_schema for one in server.list_tools(tool)}
+    assert server.call_tool(tool, "search_library", {"query": ""}).structured_content is None
+    found = server.call_tool(tool, "search", {"query": "boat"})
     assert found.structured_content is not None
     calls = {"search": {"query": "boat"}, "fetch": {"id": found.structured_content["results"][0]["id"]}}
     for name, arguments in calls.items():
-        answer = tools.call(tool, name, arguments)
+        answer = server.call_tool(tool, name, arguments)
         jsonschema.validate(answer.structured_content, schemas[name])
         assert json.loads(answer.content[0].text) == answer.structured_content
     source = {"source": "boats.txt"}
     reads = {"grep": {"pattern": "boat"}, "read": source, "outline": source, "sources": {}}
     for name, arguments in (reads | {tool.name: {"query": "boat"}, "check_quotes": {"answer": '"a boat"'}}).items():
-        answer = tools.call(tool, name, arguments)
+        answer = server.call_tool(tool, name, arguments)
         jsonschema.validate(answer.structured_content, schemas[name])
     assert answer.structured_content["summary"] == "1 of 1 quotation found"
-    refused_ = tools.call(tool, "fetch", {"id": "nothing"})
+    refused_ = server.call_tool(tool, "fetch", {"id": "nothing"})
     assert (refused_.is_error, refused_.structured_content) == (True, None)
 
 
@@ -239,7 +239,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 def test_invalid_arguments_are_reported(tool: SearchLibraryTool) -> None:
     for name, arguments in WRONG:
-        answer = tools.call(tool, name, arguments)
+        answer = server.call_tool(tool, name, arguments)
         assert answer.is_error
         check_message(answer.content[0].text)
 

@@ -12,8 +12,7 @@ from ragistry.library.remote.calls import LateError
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveAnswer
-from ragistry.tools.archive_text import MAX_CHARACTERS, WORDS, answer_text
-from ragistry.tools.archives import archive_technique
+from ragistry.tools.archives import MAX_CHARACTERS, WORDS, answer_text, archive_technique
 from ragistry.types import Document, StageScore
 from tests.messages import check_message
 from tests.tools.archive_servers import HEATING, QUERY, ROOF
