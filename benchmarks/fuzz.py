@@ -179,8 +179,8 @@ def filled(client: httpx.Client, route: str) -> Known:
             client.post("/v1/collections", json={"name": collection}).raise_for_status()
         sources = [{"source": name, "text": text} for name, text in texts.items()]
         client.post("/v1/ingest/texts", json={"collection": collection, "sources": sources}).raise_for_status()
-    jobs = {kind: ended(client, kind) for kind in ("jobs", "comparisons")}
-    ids = [job["id"] for job in jobs["comparisons" if "comparisons" in route else "jobs"][:20]]
+    jobs = ended(client)
+    ids = [job["id"] for job in jobs if job["kind"] == "comparison" or "comparisons" not in route][:20]
     collections, names = list(TEXTS), [name for texts in TEXTS.values() for name in texts]
     return {
         "collection": collections, "to": collections, "name": names, "source": names, "technique": TECHNIQUES,
@@ -188,18 +188,20 @@ def filled(client: httpx.Client, route: str) -> Known:
     }  # fmt: skip
 
 
-def ended(client: httpx.Client, kind: str) -> list[dict[str, Any]]:
-    """The jobs of a kind, when none is left; comparisons are cancelled except the first one, which has a report."""
+def ended(client: httpx.Client) -> list[dict[str, Any]]:
+    """The jobs, when none is left; comparisons are cancelled except the first one, which has a report."""
     while True:
-        jobs: list[dict[str, Any]] = client.get(f"/v1/{kind}").raise_for_status().json()[kind]
-        if kind == "comparisons" and not jobs:
+        jobs: list[dict[str, Any]] = client.get("/v1/jobs").raise_for_status().json()["jobs"]
+        comparisons = [job for job in jobs if job["kind"] == "comparison"]
+        if not comparisons:
             client.post("/v1/comparisons", json=COMPARISON).raise_for_status()
             continue
         left = [job for job in jobs if job["state"] in ("waiting", "running")]
         if not left:
             return sorted(jobs, key=lambda job: job["state"] != "done")
-        for job in left if kind == "comparisons" and len(jobs) > 1 else []:
-            client.delete(f"/v1/{kind}/{job['id']}").raise_for_status()
+        for job in left:
+            if job in comparisons and len(comparisons) > 1:
+                client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
         time.sleep(0.02)
 
 
