@@ -13,7 +13,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from ragistry.cli.options import DebugOption, path
+from ragistry.cli.options import path
 from ragistry.cli.streams import make_robust
 from ragistry.errors import RagistryError
 
@@ -62,6 +62,9 @@ GROUPS = {
 """Commands by group, each with its function or application in this package, and one line: the beginning of its help."""
 
 
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", expose_value=False)]
+
+
 class LazyCommand(TyperCommand):
     """A command whose module is imported when the command runs, not when it is listed."""
 
@@ -75,16 +78,31 @@ class LazyCommand(TyperCommand):
         if self._command is None:
             module, _, attribute = self._place.partition(":")
             found = getattr(import_module(f"ragistry.cli.{module}"), attribute)
-            group = typer.Typer(rich_markup_mode=None)
+            group = typer.Typer(rich_markup_mode=None, callback=_debug)
             if isinstance(found, typer.Typer):
                 group.add_typer(found, name=self.name)
             else:
                 group.command(self.name)(found)
-            self._command = typer.main.get_group(group).commands[str(self.name)]
+            made = typer.main.get_group(group)
+            self._command = made.commands[str(self.name)]
+            _add_options(self._command, made.params)
         return self._command
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         return self.load().make_context(*arguments, **options)
+
+
+def _debug(debug: DebugOption = False) -> None:
+    """Declare the option of all commands, which `run` reads from the command line."""
+
+
+def _add_options(command: Any, options: list[Any]) -> None:
+    """Add options to a command and those below it, but not to a group that only lists its commands."""
+    below = getattr(command, "commands", {}).values()
+    for one in below:
+        _add_options(one, options)
+    if command.params or not below:
+        command.params += options
 
 
 def load_command(command: Any) -> Any:
@@ -133,7 +151,7 @@ def options(
         Path,
         typer.Option("--workspace", "-w", help="Folder of the workspace.", envvar="RAGISTRY_WORKSPACE", parser=path),
     ] = Path(),
-    debug: DebugOption = False,
+    debug: DebugOption = False,  # noqa: ARG001, as in `_debug`
     version: bool = typer.Option(  # noqa: ARG001, its callback prints
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
@@ -142,7 +160,7 @@ def options(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-    defaults = {"workspace": workspace, "folder": workspace, "debug": debug}
+    defaults = {"workspace": workspace, "folder": workspace}
     command = load_command(context.command.get_command(context, context.invoked_subcommand))  # type: ignore[attr-defined] # a group
     below = dict.fromkeys(getattr(command, "commands", {}), defaults)
     context.default_map = {context.invoked_subcommand: defaults | below}

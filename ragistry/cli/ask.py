@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragistry.cli.command import Output, on_workspace
-from ragistry.cli.options import with_request
 from ragistry.cli.output import TextWriter, console, error_line
 from ragistry.cli.search import print_degraded, print_documents
 from ragistry.types import SearchRequest
@@ -21,7 +20,6 @@ EXIT_CODES = {"not_found": 4, "cut": 5, "filtered": 6, "refused": 7, "empty": 8}
 """Exit code of an answer that is not complete, by its status."""
 
 
-@with_request
 @on_workspace()
 def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
     """Answer a question from the documents, and cite the passages of each sentence.

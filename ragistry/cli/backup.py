@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.command import Output, on_workspace
-from ragistry.cli.options import DebugOption, JsonOption
+from ragistry.cli.options import JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.utils.wording import numbered
@@ -56,7 +56,6 @@ def restore(
     file: FileArgument,
     folder: Annotated[Path, typer.Argument(help="An empty or new folder.", parser=given_path)],
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.
 

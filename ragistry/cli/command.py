@@ -11,11 +11,12 @@ from typing import Any
 
 import typer
 
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, declare, parameters_of
+from ragistry.cli.options import SEARCH_OPTIONS, JsonOption, WorkspaceOption, declare, parameters_of
 from ragistry.cli.output import console, print_json
+from ragistry.types import SearchRequest
 
-COMMON = {"workspace": (WorkspaceOption, Path()), "as_json": (JsonOption, False), "debug": (DebugOption, False)}
-"""Options of every command on a workspace, with their defaults; `run` reads ``--debug`` from the command line."""
+COMMON = {"workspace": (WorkspaceOption, Path()), "as_json": (JsonOption, False)}
+"""Options of every command on a workspace, with their defaults."""
 
 
 Rule = tuple[Any, ...]
@@ -47,12 +48,14 @@ def show(output: Output, as_json: bool) -> None:
 def on_workspace(*rules: Rule, existing: bool = True) -> Callable[[Callable[..., Output]], Callable[..., None]]:
     """Make a command of a function that takes the open workspace, named ``opened``, and returns the output.
 
-    The command has the options of `COMMON` too. The function gets those that it names as parameters. Wrong usage is
-    refused before the workspace is opened: by the parsers and callbacks of the options, then by the ``rules``.
+    The command has the options of `COMMON` too. The function gets those that it names as parameters. The parameter
+    ``request`` is an option for each field of `SearchRequest`. Wrong usage is refused before the workspace is opened:
+    by the parsers and callbacks of the options, then by the ``rules``.
     """
 
     def decorate(function: Callable[..., Output]) -> Callable[..., None]:
         own = parameters_of(function)
+        asked = SEARCH_OPTIONS if "request" in own else {}
 
         @wraps(function)
         def run(invocation: typer.Context, **values: Any) -> None:
@@ -62,11 +65,13 @@ def on_workspace(*rules: Rule, existing: bool = True) -> Callable[[Callable[...,
 
             with open_workspace(values["workspace"], existing=existing) as opened:
                 values["opened"] = opened
+                if asked:
+                    values["request"] = SearchRequest(**{name: values[name] for name in asked})
                 show(function(**{name: values[name] for name in own}), values["as_json"])
 
-        options = {name: option for name, option in own.items() if name not in {"opened", *COMMON}}
+        options = {name: option for name, option in own.items() if name not in {"opened", "request", *COMMON}}
         common = COMMON | {name: own[name] for name in own if name == "workspace"}  # with flags of its own
-        return declare(run, {"invocation": (typer.Context, MISSING)} | options | common)
+        return declare(run, {"invocation": (typer.Context, MISSING)} | asked | options | common)
 
     return decorate
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragistry.cli.flags import FlagsError, refuse_together
-from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.options import WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_text, progress_bar
 from ragistry.config.folder import EVALUATION
@@ -96,7 +96,6 @@ def compare(
     ] = None,
     no_answers: Annotated[bool, typer.Option("--no-answers", help="Ask every model anew.")] = False,
     workspace: WorkspaceOption = Path(),
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Compare techniques on a test set: quality with confidence intervals, significance, and cost.
 

@@ -9,7 +9,7 @@ import typer
 
 from ragistry.cli import models
 from ragistry.cli.flags import refuse_all_but
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.output import print_json, print_table
 from ragistry.utils.urls import public_url
 
@@ -28,7 +28,6 @@ def config(
     context: typer.Context,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Print each setting with its value, or list embedding models.
 

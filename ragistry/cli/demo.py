@@ -14,7 +14,6 @@ import typer
 from ragistry.cli.command import run_line
 from ragistry.cli.flags import refuse_without
 from ragistry.cli.listening import PortOption
-from ragistry.cli.options import DebugOption
 from ragistry.cli.options import path as given_path
 from ragistry.errors import ConfigError
 from ragistry.utils.installation import install_command
@@ -44,7 +43,6 @@ def demo(
     ui: Annotated[bool, typer.Option("--ui", help="Open the page at the end.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --ui: open a browser.")] = True,
     port: PortOption = 8080,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Search 40 documents that come with Ragistry, and compare two techniques on questions about them.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from ragistry.cli.collections import orphans
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.output import console, print_json
 from ragistry.errors import ModelError, RagistryError
 from ragistry.utils.installation import install_command
@@ -55,7 +55,6 @@ class CheckResult:
 def doctor(
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails.
 

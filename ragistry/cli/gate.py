@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ragistry.cli.options import DebugOption
 from ragistry.cli.output import console, print_text
 
 
@@ -18,7 +17,6 @@ def gate(
         float, typer.Option("--min-effect", min=0, max=1, help="The smallest loss that counts.")
     ] = 0.01,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write a summary here; - prints it.")] = None,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Say whether B lost quality against A, two reports of compare, and name what else differs.
 

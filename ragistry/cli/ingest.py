@@ -17,7 +17,7 @@ from ragistry.cli.collections import all_collections
 from ragistry.cli.command import show
 from ragistry.cli.confirm import YesOption, ask_yes_no, confirm
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together, refuse_without
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption, checked, collection_option, display_name_of
+from ragistry.cli.options import JsonOption, WorkspaceOption, checked, collection_option, display_name_of
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json, progress_bar
 from ragistry.cli.sources import delete_source, listed_sources
@@ -121,7 +121,6 @@ def ingest(
     yes: YesOption = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Add files, folders and web pages to a collection. Unchanged files are skipped.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ragistry.cli.command import run_line
-from ragistry.cli.options import DebugOption, JsonOption
+from ragistry.cli.options import JsonOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, print_json
 
@@ -25,7 +25,6 @@ def init(
     ] = Path(),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for documents.")] = False,
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Write the configuration files of a workspace; existing files do not change.
 

@@ -13,7 +13,7 @@ import typer
 
 from ragistry.cli.flags import refuse_all_but, refuse_without
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
-from ragistry.cli.options import DebugOption, TechniqueOption, WorkspaceOption, collection_option
+from ragistry.cli.options import TechniqueOption, WorkspaceOption, collection_option
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line
 from ragistry.errors import ConfigError
@@ -44,7 +44,6 @@ def mcp(
         typer.Option("--name", help="A host name that clients use, with --http; repeat for more."),
     ] = None,
     workspace: WorkspaceOption = Path(),
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library to agents over MCP, or write an Agent Skill.
 
@@ -101,7 +100,6 @@ def skill(
             parser=given_path,
         ),
     ],
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Write an Agent Skill: instructions to use Ragistry.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ragistry.cli.flags import refuse_all_but
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.output import Kind, console, print_json, print_table
 
 PROCESS, WITH_EXTRA = "this process", "this process, after installing the extra multilingual"
@@ -21,7 +21,6 @@ def models(
     context: typer.Context,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """List the models that `embed_model` can name: where they run, languages, dimension, licence, published figures.
 
@@ -103,7 +102,6 @@ def check(
         bool, typer.Option("--measure", help="Measure the time to load, of passages and queries.")
     ] = False,
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Load a model from a folder, embed ten questions and answers, and print what was found.
 

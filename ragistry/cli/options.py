@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from functools import partial, wraps
+from dataclasses import MISSING, Field, fields
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -85,14 +85,11 @@ def collection_option(help: str, *names: str) -> Any:
     return typer.Option(*(names or ("--collection", "-c")), **PARSED["collection"], help=help)
 
 
-FIELDS = {one.name: one for one in fields(SearchRequest)}
-
-
-def search_option(name: str) -> Any:
-    """Declare the option, or the argument, for a field of `SearchRequest`."""
-    about, more = FIELDS[name].metadata, dict(PARSED.get(name, {}))
-    text: str = about["description"]
-    if FIELDS[name].default is MISSING:
+def field_option(field: Field[Any]) -> Any:
+    """Declare the option, or the argument, for a field of a request."""
+    about, name, more = field.metadata, field.name, dict(PARSED.get(field.name, {}))
+    text: str = about["description"].replace(", JSON", "")
+    if field.default is MISSING:
         return typer.Argument(help=text)
     if "examples" in about:
         text = f"{text[:-1]}, JSON: {json.dumps(about['examples'][0])}."
@@ -102,6 +99,19 @@ def search_option(name: str) -> Any:
         more |= {"min": about.get("ge"), "max": about.get("le")}
     short = [about["short"]] if "short" in about else []
     return typer.Option(f"--{name.replace('_', '-')}", *short, help=text, **more)
+
+
+def field_options(request: type[Any], *hidden: str) -> dict[str, tuple[Any, Any]]:
+    """Return the type and the default of an option for each field of a request."""
+    kinds = get_type_hints(request) | dict.fromkeys(("technique", "where", "place"), str | None)
+    return {
+        one.name: (Annotated[kinds[one.name], field_option(one)], one.default)
+        for one in fields(request)
+        if one.name not in hidden
+    }
+
+
+SEARCH_OPTIONS = field_options(SearchRequest)
 
 
 def parameters_of(command: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
@@ -126,22 +136,7 @@ def declare(command: Callable[..., Any], parameters: Mapping[str, tuple[Any, Any
     return command
 
 
-def with_request(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``request`` of a command by an option for each field of `SearchRequest`."""
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        command(request=SearchRequest(**{name: values.pop(name) for name in FIELDS}), **values)
-
-    kinds = get_type_hints(SearchRequest) | {"technique": str | None, "where": str | None}
-    options = {name: (Annotated[kinds[name], search_option(name)], one.default) for name, one in FIELDS.items()}
-    own = parameters_of(command)
-    del own["request"]
-    return declare(run, options | own)
-
-
-TechniqueOption = Annotated[str | None, search_option("technique")]
-TopKOption = Annotated[int | None, search_option("top_k")]
+TechniqueOption, TopKOption = (SEARCH_OPTIONS[name][0] for name in ("technique", "top_k"))
 SourceCollectionOption = Annotated[str, collection_option("Collection of the source.")]
 ResultOption = Annotated[
     int | None, typer.Option("--result", metavar="N", help="Print result N with all passages of its file, whole.")
@@ -153,4 +148,3 @@ WorkspaceOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

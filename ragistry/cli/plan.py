@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ragistry.cli.options import DebugOption
 from ragistry.cli.output import console
 
 
@@ -16,7 +15,6 @@ def plan(
         Path | None,
         typer.Argument(metavar="[REPORT.json]", help="A report of `ragistry compare`, whose deviations are used."),
     ] = None,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Say how many questions a comparison needs to show a difference, for usual deviations or those of a report."""
     from ragistry.evaluation import Comparison

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import MISSING, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragistry.cli.command import Output, Rule, on_workspace
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import PARSED, declare, path
+from ragistry.cli.options import declare, field_options, path
 from ragistry.cli.output import console
 
 if TYPE_CHECKING:
@@ -32,26 +32,12 @@ def _command(name: str, description: str, *rules: Rule) -> Any:
         values.pop("workspace", None)
         return _pages(opened, tool, tool.request(**values, max_tokens=50_000), as_json)
 
-    kinds = get_type_hints(tool.request) | {"where": str | None, "place": str | None}
-    options: dict[str, Any] = {
-        key: (Annotated[kinds[key], _option(key, one.metadata, one.default)], one.default)
-        for key, one in tool.options().items()
-        if key not in _HIDDEN
-    }
-    if any("-w" in one.metadata.values() for one in tool.options().values()):  # -w of grep are words, as in every grep
+    options = field_options(tool.request, *_HIDDEN)
+    if name == "grep":  # its -w is for words, as in every grep
         folder = Annotated[Path, typer.Option("--workspace", help="Folder of the workspace.", parser=path)]
         options["workspace"] = (folder, Path())
     run.__doc__, run.__name__ = description, name
     return on_workspace(*rules)(declare(run, {"opened": (Any, MISSING), "as_json": (bool, MISSING)} | options))
-
-
-def _option(name: str, about: Any, default: Any) -> Any:
-    if default is MISSING:
-        return typer.Argument(help=about["description"])
-    short = [about["short"]] if "short" in about else []
-    help = about["description"].replace(", JSON", "")
-    flags = (f"--{name.replace('_', '-')}", *short)
-    return typer.Option(*flags, help=help, min=about.get("ge"), max=about.get("le"), **PARSED.get(name, {}))
 
 
 def _pages(opened: Workspace, tool: Tool, request: Any, as_json: bool) -> Output:

@@ -10,7 +10,7 @@ import typer
 
 from ragistry.cli.command import Output, on_workspace
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import ResultOption, with_request
+from ragistry.cli.options import ResultOption
 from ragistry.cli.output import console, error_line
 from ragistry.errors import InvalidLimitError
 from ragistry.types import SearchRequest
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
 
-@with_request
 @on_workspace((refuse_together, "as_json", "full", "scores", "trace", "number"), (refuse_together, "number", "full"))
 def search(
     opened: Workspace,

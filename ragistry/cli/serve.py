@@ -20,7 +20,7 @@ import typer
 from ragistry.cli.command import Output, on_any_folder
 from ragistry.cli.flags import refuse_all_but
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
-from ragistry.cli.options import DebugOption, WorkspaceOption, checked
+from ragistry.cli.options import WorkspaceOption, checked
 from ragistry.cli.output import console, error_line
 from ragistry.errors import ConfigError
 from ragistry.plugins import load_door
@@ -57,7 +57,6 @@ def serve(
         typer.Option("--upload-megabytes", min=1, max=100_000, help="Maximum size of one upload, all files together."),
     ] = 2_000,
     workspace: WorkspaceOption = Path(),
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ragistry.cli.flags import refuse_together
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.output import error_line, print_json, print_table
 
 
@@ -19,7 +19,6 @@ def techniques(
     ] = False,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """List the techniques of the workspace with a description."""
     from ragistry.techniques.classes import broken_plugins

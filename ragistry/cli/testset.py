@@ -11,7 +11,7 @@ import typer
 
 from ragistry.cli.command import command_group
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together
-from ragistry.cli.options import DebugOption, JsonOption, WorkspaceOption
+from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json
 from ragistry.utils.removed import removed
@@ -64,7 +64,6 @@ def make(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of queries.")] = 0,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Make queries with one relevant source each: its description, else a sentence from its middle.
 
@@ -116,7 +115,6 @@ def make(
 @app.command()
 def forget(
     workspace: WorkspaceOption = Path(),
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Delete the questions that `log_questions: true` in documents.yaml kept."""
     from ragistry.config.resolve import resolve

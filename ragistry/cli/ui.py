@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ragistry.cli.listening import PortOption, exit_on_sigterm, listening_socket, url_of
-from ragistry.cli.options import DebugOption, WorkspaceOption
+from ragistry.cli.options import WorkspaceOption
 from ragistry.plugins import load_door
 
 
@@ -33,7 +33,6 @@ def ui(
         typer.Option("--name", help="A host name of the page behind a proxy; repeat for more.", callback=_names),
     ] = None,
     workspace: WorkspaceOption = Path(),
-    debug: DebugOption = False,  # noqa: ARG001, read from the command line by `run`
 ) -> None:
     """Serve the library as a page on this machine: search, collections, comparisons, techniques."""
     page = load_door("page")

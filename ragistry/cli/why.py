@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragistry.cli.command import Output, on_workspace
-from ragistry.cli.options import with_request
 from ragistry.cli.output import console, error_line, print_table
 from ragistry.types import SearchRequest
 
@@ -21,7 +20,6 @@ EXIT_CODES = {"found": 0, "not ingested": 1}
 EXPLAINED = 3
 
 
-@with_request
 @on_workspace()
 def why(
     opened: Workspace,
