@@ -214,8 +214,9 @@ def store_entry(root: Path, resolved: Resolved) -> StoreEntry:
     file = resolved.files.get("vector_stores.yaml")
     if file is not None and _value(file, ["store", "use"]) == entry.use:
         section = file.data["store"]
-        for key in section.keys() - {"use"}:
-            entry.config[key], entry.places[key] = section[key], file.place(["store", key])
+        for key in section:  # in the order of the file, so that errors are in it too
+            if key != "use":
+                entry.config[key], entry.places[key] = section[key], file.place(["store", key])
     if entry.use == CHROMA:
         _add_chroma(root, resolved, entry)
     return entry

@@ -98,8 +98,9 @@ class Checked:
 
 def read_entries(file: YamlFile, problems: Problems) -> dict[str, Entry]:
     """Read the well-formed entries of the file; add the errors of the others to ``problems``."""
-    for key in file.data.keys() - {"techniques", "default"}:
-        problems.add(file, [key], f"unknown setting {key!r}; the settings are default and techniques")
+    for key in file.data:
+        if key not in ("techniques", "default"):
+            problems.add(file, [key], f"unknown setting {key!r}; the settings are default and techniques")
     section = file.data.get("techniques")
     if not isinstance(section, dict) or not section:
         problems.add(file, ["techniques"], f"techniques: must be a mapping of names to entries, got {section!r}")
