@@ -1,9 +1,10 @@
 """Check errors by type and by the values that they name; their wording stands in ``messages.txt``.
 
-`refused` and `check_message` compare a message with the snapshot of the running test. After a message was changed on
-purpose, ``pytest --write-messages`` writes the snapshot again, and ``git diff tests/messages.txt`` shows every
-message that changed. In the file, ``…`` stands for what differs from run to run, and for words of Python and of
-libraries.
+`refused` and `check_message` look for a message in the snapshot, which holds each message once, below the module that
+raises it, or below the test file that reads it from output. After a message was changed on purpose,
+``pytest --write-messages`` adds it, and ``git diff tests/messages.txt`` shows what is new. With
+``--write-messages=all``, over the whole suite, the messages that no test saw are dropped. In the file, ``…`` stands
+for what differs from run to run, and for words of Python and of libraries.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ import re
 import sys
 import sysconfig
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "tests" / "messages.txt"
 HEADING = (
-    "# The messages that the tests expect, by test. `pytest --write-messages` writes this file; … matches any text.\n"
+    "# The messages that the tests expect, by the module that raises them or the test that reads them.\n"
+    "# `pytest --write-messages` writes this file; … matches any text.\n"
 )
 Raised = TypeVar("Raised", bound=BaseException)
 
-_writing = False
-_seen: dict[str, list[str]] = {}
+_writing = ""
+_seen: dict[str, str] = {}
+"""The place of each message that this run saw, by message."""
 _REPLACED = [
     (re.compile(re.escape(sysconfig.get_path("purelib"))), "<packages>"),
     (re.compile(f"'?{re.escape(sys.executable)}'?"), "<python>"),  # a path with a space is quoted
@@ -69,61 +71,82 @@ def refused(kind: type[Raised] | tuple[type[Raised], ...], *values: object) -> I
     """Expect an error of this type whose message names the values and equals its snapshot."""
     with pytest.raises(kind) as caught:
         yield caught
-    check_message(f"{type(caught.value).__name__}: {caught.value}", *values)
+    check_message(str(caught.value), *values, raised=caught.value)
 
 
-def check_message(text: str, *values: object) -> None:
-    """Compare a message with the next one in the snapshot of the running test.
+def check_message(text: str, *values: object, raised: BaseException | None = None) -> None:
+    """Look for a message in the snapshot.
 
     Args:
         text: The message. Temporary folders, ports and hashes in it are replaced.
         values: What the message must name, as text.
+        raised: The error that has the message, if the test has it.
     """
     __tracebackhide__ = True
     for value in values:
         assert str(value) in text, f"the message does not name {value!r}: {text}"
-    test = os.environ["PYTEST_CURRENT_TEST"].removeprefix("tests/").rpartition(" (")[0]
     for pattern, replacement in _REPLACED:
         text = pattern.sub(replacement, text)
     text = _own_words("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text.strip()))
-    messages = _seen.setdefault(test, [])
-    messages.append(text)
-    expected = _snapshot().get(test, [])
-    if _writing:
-        return
-    assert len(messages) <= len(expected), f"not in tests/messages.txt: {text}\nrun pytest --write-messages"
-    assert _matches(text, expected[len(messages) - 1]), (
-        f"the message differs from tests/messages.txt; if it should, run pytest --write-messages\n"
-        f"  now:      {text}\n  expected: {expected[len(messages) - 1]}"
-    )
+    known = _known(text)
+    place = _place(raised)
+    _seen[known or text] = min(place, _seen.get(known or text, place))
+    if not _writing:
+        near = get_close_matches(text, _snapshot(), n=1, cutoff=0) if known is None else []
+        assert known is not None, (
+            f"not in tests/messages.txt: {text}\n  the nearest: {near}\nif it should be, run pytest --write-messages"
+        )
+
+
+def _place(raised: BaseException | None) -> str:
+    """The innermost module of the package that the error passed, else the test file."""
+    frames = traceback.extract_tb(raised.__traceback__) if raised else []
+    inside = [frame.filename for frame in frames if frame.filename.startswith(f"{ROOT}/ragistry/")]
+    return inside[-1].removeprefix(f"{ROOT}/") if inside else os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
 
 
 def _own_words(text: str) -> str:
     return _FOREIGN.sub("…", text)
 
 
-def _matches(text: str, expected: str) -> bool:
-    expected = _own_words(expected)
-    pattern = re.sub(r"[*?[]", r"[\g<0>]", expected).replace("…", "*")
-    return text == expected or fnmatchcase(text, pattern)
+def _known(text: str) -> str | None:
+    """The message of the snapshot that is equal to this text, or matches it."""
+    if text in _snapshot():
+        return text
+    return next((message for message, pattern in _patterns() if pattern.fullmatch(text)), None)
 
 
 @cache
-def _snapshot() -> dict[str, list[str]]:
-    """Messages by test, from the file: a line of the test, then an indented line for each message."""
-    found: dict[str, list[str]] = {}
-    test = ""
+def _snapshot() -> dict[str, str]:
+    """The place of each message, from the file: a line for the place, then an indented line for each message."""
+    found: dict[str, str] = {}
+    place = ""
     for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []:
         if line.startswith("    "):
-            found[test].append(line[4:])
-        elif line and not line.startswith("#"):
-            test = line
-            found[test] = []
+            found[line[4:]] = place
+        elif not line.startswith("#"):
+            place = line or place
     return found
 
 
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    return [
+        (message, re.compile(".*".join(map(re.escape, message.split("…"))), re.DOTALL))
+        for message in _snapshot()
+        if "…" in message and re.search(r"\w", message)
+    ]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--write-messages", action="store_true", help="write tests/messages.txt from the tests that run")
+    parser.addoption(
+        "--write-messages",
+        nargs="?",
+        const="new",
+        default="",
+        choices=("new", "all"),
+        help="add the messages of the tests that run to tests/messages.txt; 'all' drops those that none saw",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -131,39 +154,21 @@ def pytest_configure(config: pytest.Config) -> None:
     _writing = config.getoption("--write-messages")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    _seen.pop(item.nodeid.removeprefix("tests/"), None)
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of xdist saw."""
+    _seen.update(getattr(node, "workeroutput", {}).get("messages", {}))
 
 
-def pytest_sessionfinish() -> None:
-    """Merge what this process saw into the file; tests that did not run keep their messages."""
-    if not _writing or not _seen:
-        return
-    with FileLock(Path(gettempdir()) / "ragistry-messages.lock"):
-        _snapshot.cache_clear()
-        merged = _snapshot()
-        for test, messages in _seen.items():
-            before = merged.get(test, [])
-            merged[test] = [
-                _own_words(before[number]) if number < len(before) and _matches(text, before[number]) else text
-                for number, text in enumerate(messages)
-            ]
-        run = {_function(test) for test in _seen} if "PYTEST_XDIST_WORKER" not in os.environ else set()
-        known = {
-            test: messages
-            for test, messages in merged.items()
-            if _exists(test) and (test in _seen or _function(test) not in run)
-        }
-        blocks = [test + "\n" + "".join(f"    {text}\n" for text in known[test]) for test in sorted(known)]
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the file, or give the messages to the process that writes it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["messages"] = _seen
+    elif _writing and _seen:
+        messages = _seen if _writing == "all" else _seen | _snapshot()
+        places = sorted(set(messages.values()))
+        blocks = [
+            f"{place}\n" + "".join(f"    {text}\n" for text in sorted(messages) if messages[text] == place)
+            for place in places
+        ]
         FILE.write_text(HEADING + "\n" + "\n".join(blocks), encoding="utf-8")
-
-
-def _function(test: str) -> str:
-    return test.partition("[")[0]
-
-
-def _exists(test: str) -> bool:
-    file, _, function = _function(test).partition("::")
-    path = ROOT / "tests" / file
-    return path.exists() and f"def {function.rpartition('::')[2]}(" in path.read_text(encoding="utf-8")
