@@ -18,12 +18,10 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
-from typing import Any
 
 from kreuzberg import ExtractionConfig, detect_mime_type_from_path, extract_bytes_sync
 
@@ -34,31 +32,9 @@ from ragistry.readers.blocks import ReadDocument, words_of
 from ragistry.readers.by_format import read_document
 from ragistry.readers.extract import extract
 from ragistry.readers.formats import SUPPORTED_FORMATS
-from tests.readers import planted_files, test_docx, test_odf, test_pptx, test_sheets
-from tests.readers.planted_files import PHRASES, Planted
+from tests.readers.planted_files import OFFICE, PLANTED, Planted
 
 ROUNDS = 5
-
-
-def planted() -> Iterator[Planted]:
-    """Yield the kinds of content of all formats."""
-    for kind, make in test_docx.KINDS.items():
-        yield Planted(".docx", kind, make)
-    for kind, make in test_odf.KINDS.items():
-        slides = "slides" in kind
-        yield Planted(".odp" if slides else ".odt", kind, make, planted_files.page if slides else None)
-    for kind, put in test_pptx.KINDS.items():
-        yield Planted(".pptx", kind, partial(_slides, put), planted_files.page)
-    for kind in test_sheets.KINDS:
-        yield Planted(".xlsx", kind, partial(test_sheets.planted, kind), planted_files.sheet, test_sheets.PHRASES)
-    yield from planted_files.PLANTED
-
-
-def _slides(put: Callable[[Any, str], None]) -> bytes:
-    deck = test_pptx.deck_of([f"Slide of {number}" for number in range(20)])
-    for slide, phrase in zip(deck.slides, PHRASES, strict=True):
-        put(slide, phrase)
-    return test_pptx.saved(deck)
 
 
 def by_kreuzberg(path: Path) -> str:
@@ -94,7 +70,7 @@ def print_planted(folder: Path) -> int:
     with open_workspace(folder / "library") as workspace:
         library = workspace.library
         library.create_collection("planted")
-        for one in planted():
+        for one in [*OFFICE, *PLANTED]:
             path = files / f"planted{one.suffix}"
             path.write_bytes(one.make())
             read = found_in(extract(path).text, one.phrases)
@@ -105,7 +81,7 @@ def print_planted(folder: Path) -> int:
             faults += sum(len(one.phrases) - count for count in counts)
             cells = [one.suffix, one.kind, len(one.phrases), found_in(by_kreuzberg(path), one.phrases), read, found]
             print("|", " | ".join(map(str, cells)), "|", "-" if one.place is None else right, "|", flush=True)
-    covered = {one.suffix for one in planted()}
+    covered = {one.suffix for one in [*OFFICE, *PLANTED]}
     print(f"\nphrases that are not read, not found, or in another place: {faults}")
     print(f"formats without planted files: {', '.join(sorted({*SUPPORTED_FORMATS} - covered))}")
     print("not covered: pages read by OCR, encrypted files, places of formats with `-`\n")

@@ -8,14 +8,15 @@ import json
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from tests.readers import placed_files
+from tests.readers.office_builder import PHRASES, fill
 from tests.readers.outlook_files import compound_file, outlook_folder
-
-PHRASES = [f"planted{number} cedar{number}" for number in range(20)]
+from tests.readers.test_office_table import CELLS, KINDS, build
 
 Place = Callable[[int], dict[str, Any]]
 """Gives the place of a phrase by its number, as far as the format has places."""
@@ -105,23 +106,6 @@ def table(dialect: str) -> bytes:
     return stream.getvalue().encode()
 
 
-def ods(kind: str) -> bytes:
-    names = {"office": "office", "table": "table", "text": "text"}
-    spaces = " ".join(f'xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in names)
-    note = "<office:annotation><text:p>{phrase}</text:p></office:annotation>" if kind == "comments" else ""
-    shown = "Oak" if kind == "comments" else "{phrase}"
-    tables = each(
-        '<table:table table:name="Sheet{at}"><table:table-row><table:table-cell office:value-type="string">'
-        f"{note}<text:p>{shown}</text:p></table:table-cell></table:table-row></table:table>"
-    )
-    body = f"<office:body><office:spreadsheet>{tables}</office:spreadsheet></office:body>"
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("content.xml", f"<office:document-content {spaces}>{body}</office:document-content>")
-    return stream.getvalue()
-
-
 def epub() -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.epub"
@@ -141,10 +125,6 @@ def page(number: int) -> dict[str, Any]:
     return {"page": number + 1}
 
 
-def sheet(number: int) -> dict[str, Any]:
-    return {"sheet": f"Sheet{number}"}
-
-
 def part(name: str) -> Place:
     return lambda number: {"part": name.format(number)}
 
@@ -157,7 +137,6 @@ def line(first: int, step: int = 1) -> Place:
     return lambda number: {"line": first + step * number}
 
 
-RTF = r"{\rtf1\ansi\deff0{\fonttbl{\f0 Times;}}"
 PLANTED = [
     *(Planted(".pdf", kind, lambda kind=kind: pdf(kind), page) for kind in ("pages", "tables", "annotations")),
     *(Planted(".eml", kind, lambda kind=kind: eml(kind)) for kind in ("body", "HTML body")),
@@ -185,9 +164,6 @@ PLANTED = [
     Planted(".html", "alternative texts", text('<p>Tree <img src="a.png" alt="{phrase}"></p>')),
     Planted(".csv", "cells", lambda: table("csv"), line(2)),
     Planted(".tsv", "cells", lambda: table("tsv"), line(2)),
-    *(Planted(".ods", kind, lambda kind=kind: ods(kind), sheet) for kind in ("cells", "comments")),
-    Planted(".rtf", "paragraphs", text(r"{phrase}\par ", RTF, "}")),
-    Planted(".rtf", "tables", text(r"\trowd\cellx3000\cellx6000 Pump\cell {phrase}\cell\row ", RTF, "}")),
     Planted(".epub", "chapters", epub, lambda number: {"chapter": f"Chapter mark{number}"}),
     Planted(".md", "sections", text("## Tree {at}\n\n{phrase}\n\n", "# Trees\n\n"), section),
     Planted(".txt", "lines", text("{phrase}\n"), line(1)),
@@ -203,4 +179,14 @@ PLANTED = [
     ),
     Planted(".org", "sections", text("* Tree {at}\n{phrase}\n"), line(2, 2)),
 ]
-"""Kinds of content of the formats whose tests have no such files: docx, odt, odp, pptx and xlsx have."""
+"""Kinds of content of all formats but those of office programs."""
+OFFICE_PLACES: dict[str, Place] = {
+    **dict.fromkeys((".pptx", ".odp"), page),
+    **dict.fromkeys((".xlsx", ".ods"), lambda number: {"sheet": f"S{number + 1}"}),
+}
+OFFICE = [
+    Planted(suffix, kind, partial(build, kind, suffix, PHRASES), OFFICE_PLACES.get(suffix))
+    for kind, suffix in CELLS
+    if PHRASES[0] in " ".join(fill(KINDS[kind][0], 1, PHRASES[0]).split())
+]
+"""Kinds of content of office formats, without those that part or change the phrase."""

@@ -12,7 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from ragistry.chunking.chunker import chunk_document, chunk_extracted
+from ragistry.chunking.chunker import chunk_extracted
 from ragistry.errors import ExtractionError
 from ragistry.readers.extract import SUPPORTED_FORMATS, extract
 from ragistry.readers.extracted import ExtractLimits
@@ -45,23 +45,6 @@ def test_text_title_and_headings_are_taken_in(document: Path) -> None:
         [chunk] = [chunk for chunk in chunk_extracted(found, 60) if WORDS[:10] in chunk.text]
         assert HEADING in chunk.metadata["heading_context"]
     assert document.suffix in SUPPORTED_FORMATS
-
-
-def test_slides_have_pages_and_their_notes(tmp_path: Path) -> None:
-    MAKERS[".pptx"](tmp_path / "a.pptx")
-    chunks = chunk_document(tmp_path / "a.pptx", 1000)
-    whole = "\n".join(chunk.text for chunk in chunks)
-    assert "Say this slowly." in whole
-    assert [chunk.metadata["page"] for chunk in chunk_document(tmp_path / "a.pptx", 40)][-1] == 2
-
-
-def test_tables_are_rows_and_sheets_are_headings(tmp_path: Path) -> None:
-    MAKERS[".xlsx"](tmp_path / "a.xlsx")
-    text = extract(tmp_path / "a.xlsx").text
-    assert f"## {HEADING}" in text
-    assert "| May | 40 |" in text
-    MAKERS[".docx"](tmp_path / "a.docx")
-    assert "| May | 40 mm |" in extract(tmp_path / "a.docx").text
 
 
 def test_a_page_has_no_head_and_no_scripts(tmp_path: Path) -> None:

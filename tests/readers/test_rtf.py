@@ -1,4 +1,4 @@
-"""RTF and Org become Markdown with all their words."""
+"""RTF and Org become Markdown with all their words. What RTF shares with office files is in test_office_table.py."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ CHARSETS = [
 ]  # fmt: skip
 
 
-def texts(source: str | bytes) -> list[tuple[str, str]]:
-    data = source if isinstance(source, bytes) else source.encode("latin-1")
-    return [(block.text, block.place.kind) for block in rtf.read(data, ".rtf").blocks]
-
-
 @pytest.mark.parametrize("written", ["escapes", "bytes", "escaped lead bytes"])
 @pytest.mark.parametrize(("charset", "encoding", "text"), CHARSETS)
 def test_text_is_read_in_the_encoding_of_its_font(charset: int, encoding: str, text: str, written: str) -> None:
@@ -30,9 +25,8 @@ def test_text_is_read_in_the_encoding_of_its_font(charset: int, encoding: str, t
         plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" if written == "escaped lead bytes" else b""
         given = b"".join(bytes([one]) if one in plain else b"\\'%02x" % one for one in raw)
     fonts = b"{\\fonttbl{\\f0\\fcharset0 A;}{\\f1\\fnil\\fcharset%d B;}}" % charset
-    assert texts(b"{\\rtf1\\ansi\\deff0" + fonts + b"caf\\'e9 {\\f1 " + given + b"} \\'e9\\par}") == [
-        (f"café {expected} é", "")
-    ]
+    source = b"{\\rtf1\\ansi\\deff0" + fonts + b"caf\\'e9 {\\f1 " + given + b"} \\'e9\\par}"
+    assert [block.text for block in rtf.read(source, ".rtf").blocks] == [f"café {expected} é"]
 
 
 BODY = [
@@ -59,20 +53,6 @@ BODY = [
         r"\pard\intbl t\cell\row",
         "| o | n, m t |\n| --- | --- |",
     ),
-    (
-        r'{\field{\*\fldinst{HYPERLINK "http://e.org/x"}}{\fldrslt{\ul link}}} {\field{\*\fldinst PAGE}{\fldrslt 7}}',
-        "[link](http://e.org/x) 7",
-    ),
-    (
-        r"{\field{\*\fldinst{\*\formfield{\fftype1\ffres25\ffdefres1}}}} "
-        r"{\field{\*\fldinst{\*\formfield{\fftype1\ffres0}}}}",
-        "☒ ☐",
-    ),
-    (r"{\field{\*\fldinst{\*\formfield{\fftype2\ffres1{\*\ffl One}{\*\ffl Two}}}}}", "Two"),
-    (
-        r"{\*\shppict{\pict{\*\picprop{\sp{\sn wzDescription}{\sv A pump}}}\bin4 }}}{}}{\pict 8950}end",
-        "[Picture: A pump] end",
-    ),
     (r"{\object{\*\objdata 01}{\result shown}}{\*\unknown no}{\deleted no}{\xe no}yes", "shownyes"),
     (r"{\*\moMath{\mf{\mnum{\mr a}}{\mden{\mr b}}}}", "a/b"),
     (r"# no heading\line second\par\page third", "\\# no heading\nsecond\n\nthird"),
@@ -88,29 +68,9 @@ def test_words_structure_and_signs_of_rtf_are_read(source: str, expected: str) -
     assert found.lost == {}
 
 
-def test_parts_beside_the_body_of_rtf_have_their_kind() -> None:
-    source = (
-        r"{\rtf1{\header Head\par}{\footerl Foot}Body{\super\chftn}{\footnote\chftn  First.\par More.}"
-        r" text{\*\atnid Z}{\*\atnauthor Zoe}\chatn{\*\annotation{\*\atnref 1}Check.}.\par"
-        r"{\shp{\*\shpinst{\sp{\sn x}{\sv y}}{\shptxt Box}}{\shprslt Box}}{\*\do{\dptxbxtext Old}} end}"
-    )
-    assert texts(source) == [
-        ("Head", "header"),
-        ("Foot", "footer"),
-        ("Body[1] text.", ""),
-        ("[Note 1: First.\n\nMore.]", "note"),
-        ("[Comment by Zoe: Check.]", "comment"),
-        ("end", ""),
-        ("Box", ""),
-        ("Old", ""),
-    ]
-
-
-def test_metadata_of_rtf_are_read_and_hidden_words_counted() -> None:
-    source = rb"{\rtf1{\info{\title Caf\'e9}{\author Zoe}{\creatim\yr2026\mo3\dy2\hr4}{\doccomm no}}a{\v not shown}}"
-    found = rtf.read(source, ".rtf")
-    assert found.info == {"Title": "Café", "Author": "Zoe", "Created": "2026-03-02T04:00:00"}
-    assert ([block.text for block in found.blocks], found.lost) == (["a"], {"hidden text": 2})
+def test_boxes_of_old_programs_follow_the_text_and_hidden_words_are_counted() -> None:
+    found = rtf.read(rb"{\rtf1 a{\v not shown}{\*\do{\dptxbxtext Old}} end}", ".rtf")
+    assert ([block.text for block in found.blocks], found.lost) == (["a end", "Old"], {"hidden text": 2})
 
 
 ORG = """#+TITLE: Pumps

@@ -23,7 +23,7 @@ from ragistry.tools.reach import Reach
 from ragistry.tools.read import ReadRequest, SourceLine, read
 from ragistry.types import SearchRequest
 from tests.readers import placed_files
-from tests.readers.test_odf import odf_file, titled
+from tests.readers.office_builder import frame, odf_file
 
 HASHED = "ragistry.testing.hashed:HashingEmbedder"
 MARKED = re.compile(r"Sentence \d+ of mark\d+\b")
@@ -43,7 +43,7 @@ def of_text(form: str, between: str = "\n", head: str = "") -> Write:
 def of_odf(kind: str, page: str, line: str) -> Write:
     def write(path: Path, sections: Sequence[Sequence[str]]) -> None:
         parts = [page.format(at, "".join(map(line.format, lines))) for at, lines in enumerate(sections)]
-        path.write_bytes(odf_file("".join(parts), kind=kind))
+        path.write_bytes(odf_file(kind, "".join(parts)))
 
     return write
 
@@ -77,8 +77,8 @@ WRITERS: dict[str, Write] = {
         "<table:table-cell><text:p>7</text:p></table:table-cell></table:table-row>",
     ),
     "odp": of_odf(
-        "presentation", f"<draw:page>{titled('Slide {}')}<draw:frame><draw:text-box>{{}}</draw:text-box></draw:frame>"
-        "</draw:page>", "<text:p>{}</text:p>",
+        "presentation", f"<draw:page>{frame('Slide {}', 'title')}"
+        "<draw:frame><draw:text-box>{}</draw:text-box></draw:frame></draw:page>", "<text:p>{}</text:p>",
     ),
 }  # fmt: skip
 
