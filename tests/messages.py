@@ -85,9 +85,12 @@ def check_message(text: str, *values: object, raised: BaseException | None = Non
     __tracebackhide__ = True
     for value in values:
         assert str(value) in text, f"the message does not name {value!r}: {text}"
+    text = re.sub(r"^[A-Z]\w+Error: ", "", text)  # the type is not a part of the message
     for pattern, replacement in _REPLACED:
         text = pattern.sub(replacement, text)
     text = _own_words("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text.strip()))
+    if text == "…":  # nothing but words of Python or the system
+        return
     known = _known(text)
     place = _place(raised)
     _seen[known or text] = min(place, _seen.get(known or text, place))
@@ -123,7 +126,7 @@ def _snapshot() -> dict[str, str]:
     place = ""
     for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else []:
         if line.startswith("    "):
-            found[line[4:]] = place
+            found[_own_words(line[4:])] = place
         elif not line.startswith("#"):
             place = line or place
     return found

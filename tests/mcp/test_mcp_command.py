@@ -21,12 +21,12 @@ def test_no_model_and_no_vector_engine_is_loaded_before_the_first_search(folder:
 import subprocess
 import sys
 from ragistry import open_workspace
-from ragistry.mcp import server, tools
+from ragistry.mcp import server
 from ragistry.tools.search_library import SearchLibraryTool
 heavy = ("onnxruntime", "tokenizers", "chromadb", "httpx")
 with open_workspace(sys.argv[1]) as opened:
     tool = SearchLibraryTool(opened.library)
-    assert server.build_server(tool) and len(tools.list_tools(tool)) == 8
+    assert server.build_server(tool) and len(server.list_tools(tool)) == 8
     print([name for name in heavy if name in sys.modules])
     tool.handle({"query": "tea"})
     print("onnxruntime" in sys.modules)

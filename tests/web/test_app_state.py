@@ -28,13 +28,14 @@ from tests.web.conftest import ended
 
 @pytest.mark.parametrize(
     "name",
-    ["", "a\0b", "~nobody-of-that-name/x", "..", "../papers/../..", "../papers/link", "/etc", "../papers/none",
-     "x" * 5000],
-)  # fmt: skip
+    ["", "a\0b", "~nobody-of-that-name/x", "..", "../papers/../..", "../papers/link", "/etc", "../papers/none"],
+)
 def test_folder_outside_the_roots_is_refused(state: AppState, name: str) -> None:
     (state.roots[0] / "link").symlink_to("/etc")
     with refused(SourceError, repr(name)[1:20] if name else ""):
         state.folder(name)
+    with pytest.raises(SourceError, match="^'xxx"):  # what is wrong depends on the system
+        state.folder("x" * 5000)
 
 
 def test_folder_may_be_relative_to_the_workspace(state: AppState, tmp_path: Path) -> None:
