@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from time import time_ns
+from typing import Any
 
-from ragistry.errors import StoreCorruptError, StoreError, StoreLockedError
+from ragistry.errors import ConfigError, StoreCorruptError, StoreError, StoreLockedError
 from ragistry.stores.chunk_checks import CheckedChunks
 from ragistry.stores.local import migrations
 from ragistry.stores.local.room import Room
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.records import half_character_error
-from ragistry.utils.wording import one_line
+from ragistry.utils.disk import is_full
+from ragistry.utils.wording import one_line, shown
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +97,18 @@ HEAD = (
     "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0), EXISTS (SELECT 1 FROM waiting), "
     "coalesce((SELECT min(key) FROM waiting WHERE NOT refused), next_key) FROM head"
 )
+
+
+def store_folder(folder: Any) -> Path:
+    """Resolve the path of the store's folder. Raises `ConfigError` for an invalid one."""
+    try:
+        path = Path(os.path.realpath(folder))
+        str(path).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text") from error
+    if not folder or isinstance(folder, bytes):
+        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text")
+    return path
 
 
 class Database:
@@ -380,3 +394,17 @@ def translation(path: Path, error: Exception) -> StoreError:
     return StoreCorruptError(
         f"{str(path)!r} is damaged ({text}); run `ragistry repair` to save the readable part, or restore a backup"
     )
+
+
+@contextmanager
+def opening(folder: Path) -> Iterator[None]:
+    """Raise errors of the system as `StoreError`, with what to do about the folder."""
+    try:
+        yield
+    except OSError as error:
+        remedy = (
+            "free some space on the disk"
+            if is_full(error)
+            else "make the folder readable and writable, or name another"
+        )
+        raise StoreError(f"the store {str(folder)!r} cannot be opened: {error.strerror or error}; {remedy}") from error

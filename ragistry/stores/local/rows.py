@@ -35,6 +35,7 @@ from ragistry.utils.metadata import shared_metadata
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.local.database import Head
     from ragistry.stores.records import Keys
 
 PAGE = 1_000
@@ -110,6 +111,15 @@ def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
     )
     connection.executemany("DELETE FROM sources WHERE id = ? AND chunks = 0", sources)
     return len(rows)
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Remove everything, the embedder too."""
+    for table in ("sources", "chunks", "vectors", "next_vectors", "waiting", "removed", "indexes"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute(
+        "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL"
+    )
 
 
 def move(connection: sqlite3.Connection, name: Name, to: str) -> int:
@@ -323,6 +333,12 @@ def vectors_of(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[
     return checked_vectors(
         connection.execute("SELECT * FROM vectors WHERE key IN (SELECT value FROM json_each(?))", (chosen,))
     )
+
+
+def vectors_or_zeros(connection: sqlite3.Connection, keys: Sequence[int], head: Head) -> dict[int, Vectors]:
+    """Return the vectors of chunks, and zeros for those that wait for theirs."""
+    waiting = keys_in(connection, "waiting", keys) if head.waiting else ()
+    return dict(vectors_of(connection, keys)) | dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
 
 
 def vectors_from(connection: sqlite3.Connection, first: int, end: int) -> Iterator[tuple[int, Vectors]]:

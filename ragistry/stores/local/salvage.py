@@ -11,7 +11,7 @@ import json
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from ragistry.stores.local.database import (
     remove,
     translated,
 )
+from ragistry.stores.local.index import DerivedIndex
 from ragistry.stores.local.migrations import check_format
 from ragistry.stores.local.room import Room
 from ragistry.stores.records import text_hash
@@ -92,6 +93,17 @@ def salvage(path: Path) -> Repair:
             create(new)
     kept = _replace(path, new)
     return Repair((f"{FILE}: every readable row is in a new file",), tuple(lines), tuple(again), str(kept))
+
+
+def rebuilt_indexes(indexes: Iterable[DerivedIndex[Any]], *, is_broken: bool) -> list[str]:
+    """Rebuild the indexes that have a problem, or all if the database was broken; return a line for each."""
+    lines = []
+    for index in indexes:
+        if problem := "built from the repaired database" if is_broken else index.problem():
+            index.discard()
+            index.bring_up()
+            lines.append(f"index {index.name!r}: {problem}")
+    return lines
 
 
 def discard_kept(folder: Path) -> list[str]:

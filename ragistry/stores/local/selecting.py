@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ragistry.stores.local.database import read_head
 from ragistry.stores.records import NAMES, Keys, compact_json
 from ragistry.types import Where
 from ragistry.utils.where import matches, settle
@@ -57,6 +58,12 @@ class Change(NamedTuple):
     before: Head
     after: Head
     removed: Keys
+
+    @classmethod
+    def since(cls, connection: sqlite3.Connection, before: Head) -> Change:
+        """Return what a transaction has written."""
+        removed = connection.execute("SELECT key FROM removed WHERE number > ?", (before.removed,)).fetchall()
+        return cls(before, read_head(connection), np.array(removed, dtype=np.int64).reshape(-1))
 
 
 class Selections:

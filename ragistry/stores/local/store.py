@@ -14,27 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragistry.errors import ConfigError, StoreError
+from ragistry.errors import StoreError
+from ragistry.stores import records
 from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
 from ragistry.stores.local import embedding, rows
-from ragistry.stores.local.database import FILE, Database, Head, advance, read_head, translated
-from ragistry.stores.local.embedding import record_embedder
+from ragistry.stores.local.database import FILE, Database, Head, advance, opening, read_head, store_folder, translated
 from ragistry.stores.local.index import DerivedIndex, Stale, View
-from ragistry.stores.local.salvage import discard_kept, faults, salvage
+from ragistry.stores.local.salvage import discard_kept, faults, rebuilt_indexes, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
-from ragistry.stores.records import (
-    best_documents,
-    best_scores,
-    check_deletion,
-    check_embedder,
-    check_stored,
-    in_order,
-    recorded_embedder,
-    waiting_line,
-)
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -49,7 +39,6 @@ from ragistry.types import (
     SourceInfo,
     Where,
 )
-from ragistry.utils.disk import is_full
 from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.where import Condition, normalise
@@ -102,25 +91,15 @@ class LocalStore:
         exact_below: int = 10_000,
         lock_timeout: float = 2.0,
     ) -> None:
-        self.folder = _folder(folder)
+        self.folder = store_folder(folder)
         canonical_language(language)
-        lock = WriterLock(self.folder / "lock", f"the store {str(self.folder)!r}", wait=lock_timeout)
-        self._lock = lock
+        self._lock = lock = WriterLock(self.folder / "lock", f"the store {str(self.folder)!r}", wait=lock_timeout)
         self._exclusive = False
-        try:
+        with opening(self.folder):
             self._database = Database(self.folder, lock)
             if exclusive:
                 lock.hold()
                 self._exclusive = True
-        except OSError as error:
-            raise StoreError(
-                f"the store {str(self.folder)!r} cannot be opened: {error.strerror or error}; "
-                + (
-                    "free some space on the disk"
-                    if is_full(error)
-                    else "make the folder readable and writable, or name another"
-                )
-            ) from error
         self._words = WordIndex(self._database, self.folder, language=language)
         self._vectors = VectorIndex(self._database, self.folder, exact_below=exact_below)
         self._indexes: tuple[DerivedIndex[Any], ...] = self._words, self._vectors
@@ -148,7 +127,7 @@ class LocalStore:
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
                 advance(connection, head, checked)
-            change = _change(connection, head)
+            change = Change.since(connection, head)
         self._written(change.after, change)
         return len(checked.ids)
 
@@ -166,14 +145,14 @@ class LocalStore:
             self._unfinished = (self._unfinished or head.next_key) if is_unfinished else None
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
             advance(connection, head, checked)
-            change = _change(connection, head)
+            change = Change.since(connection, head)
         self._written(change.after, change)
 
     def add_vectors(
         self, numbers: Sequence[int], vectors: Vectors, *, embedder: EmbedderFingerprint | None = None
     ) -> None:
         with self._database.write() as connection:
-            fingerprint = embedder or recorded_embedder(self._head_to_write(connection))
+            fingerprint = embedder or records.recorded_embedder(self._head_to_write(connection))
             if fingerprint is None:
                 raise StoreError("no embedder is recorded; call use_embedder first")
             embedding.keep(connection, fingerprint, numbers, vectors)
@@ -199,7 +178,7 @@ class LocalStore:
             return sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
-        known, condition = check_deletion(ids, where)
+        known, condition = records.check_deletion(ids, where)
         with self._database.delete() as connection:
             head = read_head(connection)
             if condition is None:
@@ -209,7 +188,7 @@ class LocalStore:
             self._database.room.check_deletion(len(keys))
             removed = rows.remove(connection, keys)
             advance(connection, head)
-            change = _change(connection, head)
+            change = Change.since(connection, head)
         self._written(change.after, change)
         return removed
 
@@ -218,11 +197,7 @@ class LocalStore:
             with self._database.delete() as connection:
                 [count] = connection.execute("SELECT count(*) FROM chunks").fetchone()
                 self._database.room.check_deletion(count)
-                for table in ("sources", "chunks", "vectors", "next_vectors", "waiting", "removed", "indexes"):
-                    connection.execute(f"DELETE FROM {table}")
-                connection.execute(
-                    "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL"
-                )
+                rows.clear(connection)
                 advance(connection, read_head(connection))
             self._embedder = None
             for index in self._indexes:
@@ -230,11 +205,12 @@ class LocalStore:
 
     def use_embedder(self, fingerprint: EmbedderFingerprint) -> None:
         with self._database.read() as connection:
-            known = check_embedder(read_head(connection), fingerprint)
+            known = records.check_embedder(read_head(connection), fingerprint)
         if not known:
             with self._database.write() as connection:
-                if not check_embedder(read_head(connection), fingerprint):  # another process may have been faster
-                    record_embedder(connection, fingerprint)
+                # another process may have been faster
+                if not records.check_embedder(read_head(connection), fingerprint):
+                    embedding.record_embedder(connection, fingerprint)
         self._embedder = fingerprint
 
     def writing(self) -> AbstractContextManager[None]:
@@ -250,8 +226,8 @@ class LocalStore:
     def _head_to_write(self, connection: sqlite3.Connection, *, adds: bool = True) -> Head:
         """Read the counters before a write; another process may have recorded another embedder meanwhile."""
         head = read_head(connection)
-        if adds and self._embedder is not None and not check_embedder(head, self._embedder):
-            record_embedder(connection, self._embedder)
+        if adds and self._embedder is not None and not records.check_embedder(head, self._embedder):
+            embedding.record_embedder(connection, self._embedder)
             head = read_head(connection)
         return head
 
@@ -347,9 +323,11 @@ class LocalStore:
                     index.confirm(view, head)
                     ids_of, documents_of = partial(rows.ids_of, connection), partial(rows.documents, connection)
                     if reads:
-                        made: Any = best_documents(found, top_k, stage, kind, ids_of=ids_of, documents_of=documents_of)
+                        made: Any = records.best_documents(
+                            found, top_k, stage, kind, ids_of=ids_of, documents_of=documents_of
+                        )
                     else:
-                        scores = best_scores(found, top_k, kind, ids_of=ids_of)
+                        scores = records.best_scores(found, top_k, kind, ids_of=ids_of)
                         made = Ranking(
                             scores, stage, kind, snapshot=(self, head.version),
                             read=partial(self._read_ranked, rows.documents, head.version),
@@ -362,7 +340,9 @@ class LocalStore:
                     if index is self._words and head.next_key > view.stamp.next_key:
                         degraded(f"the newest chunks are not searched yet: {behind or 'an ingest is adding them'}")
                     if index is self._vectors and head.waiting:
-                        self._report_waiting(connection, selection)
+                        keys = None if selection is None else selection.keys
+                        if waiting := rows.count_waiting(connection, keys):
+                            degraded(records.waiting_line(waiting))
                     if not len(found[0]) and not connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone():
                         log.warning("%s: the store is empty; ingest something first", self.folder)
                     return made
@@ -387,11 +367,6 @@ class LocalStore:
         with self._database.read() as connection:
             return read(connection, keys) if read_head(connection).version == version else None
 
-    def _report_waiting(self, connection: sqlite3.Connection, selection: Selection | None) -> None:
-        """Report the chunks that the search misses because they wait for their vectors."""
-        if count := rows.count_waiting(connection, None if selection is None else selection.keys):
-            degraded(waiting_line(count))
-
     # Reading
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -399,17 +374,15 @@ class LocalStore:
         with self._database.read() as connection:
             keys = rows.keys_of(connection, ids)
             found = rows.documents(connection, list(keys.values()))
-        return in_order(ids, keys, found)
+        return records.in_order(ids, keys, found)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
         with self._database.read() as connection:
             keys = rows.keys_of(connection, ids)
-            check_stored(repr(str(self.folder)), ids, keys)
-            found = dict(rows.vectors_of(connection, list(keys.values())))
+            records.check_stored(repr(str(self.folder)), ids, keys)
             head = read_head(connection)
-            waiting = rows.keys_in(connection, "waiting", list(keys.values())) if head.waiting else ()
-        found |= dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
+            found = rows.vectors_or_zeros(connection, list(keys.values()), head)
         lost = [id for id in ids if keys[id] not in found]
         if lost:
             raise StoreError(
@@ -455,7 +428,7 @@ class LocalStore:
 
     def embedder(self) -> EmbedderFingerprint | None:
         with self._database.read() as connection:
-            return recorded_embedder(read_head(connection))
+            return records.recorded_embedder(read_head(connection))
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""
@@ -493,10 +466,7 @@ class LocalStore:
         """Read every file and return the faults, one line each."""
         self._database.migrate_if_possible()
         found = list(faults(self._database.path))
-        if not found:
-            problems = {index.name: index.problem() for index in self._indexes}
-            found = [f"the index {name!r} is {problem}" for name, problem in problems.items() if problem]
-        return found
+        return found or [f"the index {index.name!r} is {why}" for index in self._indexes if (why := index.problem())]
 
     def repair(self) -> Repair:
         self._database.migrate_if_possible()
@@ -509,13 +479,7 @@ class LocalStore:
                     lost = salvage(self._database.path)
                 finally:
                     self._database = self._words.database = self._vectors.database = Database(self.folder, self._lock)
-            problems = {} if broken else {index: index.problem() for index in self._indexes}
-            rebuilt = []
-            for index in self._indexes:
-                if broken or problems[index]:
-                    index.discard()
-                    index.bring_up()
-                    rebuilt.append(f"index {index.name!r}: {problems.get(index) or 'built from the repaired database'}")
+            rebuilt = rebuilt_indexes(self._indexes, is_broken=bool(broken))
             return Repair((*lost.rebuilt, *rebuilt), lost.lost, lost.again, lost.kept)
 
     def discard_kept(self) -> list[str]:
@@ -534,21 +498,3 @@ class LocalStore:
         self._database.close()
         if self._exclusive:
             self._lock.release()
-
-
-def _change(connection: sqlite3.Connection, before: Head) -> Change:
-    """Return what a transaction has written."""
-    removed = connection.execute("SELECT key FROM removed WHERE number > ?", (before.removed,)).fetchall()
-    return Change(before, read_head(connection), np.array(removed, dtype=np.int64).reshape(-1))
-
-
-def _folder(folder: Any) -> Path:
-    """Resolve the path of the store's folder. Raises `ConfigError` for an invalid one."""
-    try:
-        path = Path(os.path.realpath(folder))
-        str(path).encode()
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text") from error
-    if not folder or isinstance(folder, bytes):
-        raise ConfigError(f"{shown(folder)} is not the path of a folder; give the path as text")
-    return path
