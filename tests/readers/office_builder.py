@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from importlib import import_module
 from io import BytesIO
 from typing import NamedTuple
@@ -141,7 +142,9 @@ def ooxml(folder: str, main: Part, core: str = "") -> bytes:
 
 
 ROOTS = {"header": "w:hdr", "footer": "w:ftr", "chart": "c:chartSpace", "diagramData": "dgm:dataModel"}
-WEB = Part("hyperlink", target="https://e.org/a")
+URL = "https://e.org/a?x=1&y=2"
+XML_URL = escape(URL)
+WEB = Part("hyperlink", target=XML_URL)
 
 
 def part(kind: str, inner: str, links: Mapping[str, Part] | None = None) -> Part:
@@ -210,7 +213,7 @@ def xlsx(phrases: Sequence[str], body: str, after: str = "", **pieces: str) -> b
     for number, phrase in enumerate(phrases, 1):
         links = {kind: book_part(kind, fill(piece, number, phrase)) for kind, piece in pieces.items()}
         if "drawing" in links:  # what else is there, the drawing refers to
-            links = {"drawing": links.pop("drawing")._replace(links=links)}
+            links = {"drawing": links.pop("drawing")._replace(links={"web": WEB, **links})}
         sheets[f"S{number}"] = sheet(*(fill(xml, number, phrase) for xml in (body, after)), **links)
     strings = book_part("sharedStrings", "<si><t>none</t></si>" + each("<si><t>PHRASE</t></si>", phrases))
     return book_file(sheets, strings=strings, styles=book_part("styles", "<cellXfs><xf/><xf numFmtId='10'/></cellXfs>"))

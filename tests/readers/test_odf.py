@@ -68,21 +68,6 @@ def test_empty_columns_and_repeated_rows_cost_nothing() -> None:
     assert steps(read_table, 1_048_576) == steps(read_table, 16_384)
 
 
-def test_slides_have_headings_and_notes_and_masters_their_own_text() -> None:
-    notes = f"<presentation:notes>{frame('Say it')}</presentation:notes>"
-    page = f"<draw:page>{frame('Body')}{frame('Soil', 'title')}{notes}</draw:page>"
-    prompt = frame("Click to edit", "title", 'presentation:placeholder="true"')
-    master = f"<style:master-page>{frame('Cedar Ltd')}{prompt}</style:master-page>"
-    document = read(odf_file("presentation", page + "<draw:page/>", pages=master), ".odp")
-    assert [(block.text, block.place.page, block.place.kind) for block in document.blocks if block.text] == [
-        ("Cedar Ltd", None, "header"),
-        ("## Soil", 1, ""),
-        ("Body", 1, ""),
-        ("[Notes: Say it]", 1, "note"),
-        ("## Slide 2", 2, ""),
-    ]
-
-
 EMPTY_MARGINS = (  # what programs write on every master
     frame("<presentation:header/>", "header")
     + frame("<presentation:date-time/>", "date-time")
@@ -92,7 +77,7 @@ EMPTY_MARGINS = (  # what programs write on every master
 )
 
 
-def test_headers_and_footers_of_slides_notes_and_handouts_stand_once() -> None:
+def test_what_masters_notes_and_handouts_show_stands_once() -> None:
     notes = frame("Oak notes", "header") + frame("of 3 May", "footer") + frame("Say it", "notes")
     slide = f"<draw:page><presentation:notes>{notes}</presentation:notes></draw:page>"
     declared = (
@@ -101,13 +86,15 @@ def test_headers_and_footers_of_slides_notes_and_handouts_stand_once() -> None:
         '<presentation:date-time-decl presentation:source="current-date">today</presentation:date-time-decl>'
     )
     master = f"<style:handout-master>{EMPTY_MARGINS}{frame('Oak handout', 'header')}</style:handout-master>"
-    master += f"<style:master-page>{EMPTY_MARGINS}{frame('Oak slides', 'footer')}{frame('Click', 'title')}"
+    prompt = frame("Click to edit", "title", 'presentation:placeholder="true"')
+    master += f"<style:master-page>{EMPTY_MARGINS}{frame('Oak slides', 'footer')}{prompt}{frame('Oak box')}"
     master += f"<presentation:notes>{EMPTY_MARGINS}{frame('Oak slides', 'footer')}</presentation:notes>"
     master += "</style:master-page>"
     document = read(odf_file("presentation", declared + slide * 2, pages=master), ".odp")
     assert [(block.text, block.place.page, block.place.kind) for block in document.blocks if block.text] == [
         ("Oak handout", None, "header"),
         ("Oak slides", None, "footer"),
+        ("Oak box", None, "header"),
         ("Oak Ltd", None, "footer"),
         ("4 May", None, "footer"),
         ("## Slide 1", 1, ""),

@@ -14,7 +14,9 @@ from tests.readers.office_builder import (
     BUILDERS,
     ODF_KINDS,
     PHRASES,
+    URL,
     URN,
+    XML_URL,
     Part,
     ap,
     book_file,
@@ -110,6 +112,24 @@ def anchored(inner: str) -> str:
     return f"<oneCellAnchor>{inner}</oneCellAnchor>"
 
 
+CLICK = '<a:hlinkClick r:id="web"/>'
+CLICKED = ap("PHRASE").replace("<a:t>", f"<a:rPr>{CLICK}</a:rPr><a:t>")
+SECOND_RUN = f"<a:r><a:rPr>{CLICK}</a:rPr><a:t>SECOND</a:t></a:r>"
+LINKED = f"[PHRASE]({URL})"
+
+
+def odf_link(text: str) -> str:
+    return f'<text:a xlink:href="{XML_URL}">{text}</text:a>'
+
+
+def linked_cells(cells: str, more: str = "") -> str:
+    return f'<hyperlinks><hyperlink ref="{cells}" r:id="web" {more}/></hyperlinks>'
+
+
+def formula(address: str) -> str:
+    return f'<row><c t="str"><f>HYPERLINK("{address}","PHRASE")</f><v>PHRASE</v></c></row>'
+
+
 COMMENT = f"<office:annotation><dc:creator>Ann B</dc:creator><dc:date>2026-01-01</dc:date>{p('FIRST')}{p('SECOND')}"
 COMMENT += "</office:annotation>"
 LIST = '<text:list text:style-name="{}" {}>{}</text:list>'.format
@@ -136,7 +156,6 @@ ODF_CHART = odf_content(
 )
 TABLE = "| FIRST | a\\|b |\n| --- | --- |\n| 1 | SECOND |"
 MERGED = "| PHRASE |  | x |\n| --- | --- | --- |\n| y | 2 | 3 |\n|  | 4 | 5 |"
-CELL = '<table:table-cell office:value-type="string">{}</table:table-cell>'.format
 
 KINDS = dict([
     # --- The text ---
@@ -172,11 +191,11 @@ KINDS = dict([
          xlsx=cells("FIRST", "a|b") + cells("1", "SECOND", row=2),
          ods=odf_row("FIRST", "a|b") + odf_row("1", "SECOND")),
     kind("merged cells", MERGED,
-         docx=BAR(ROW(tc("PHRASE", SPAN) + tc("x")) + ROW(tc("y", STARTS) + tc("2") + tc("3")) + ROW(tc("", GOES_ON) +
-             tc("4") + tc("5"))),
+         docx=BAR(ROW(tc("PHRASE", SPAN) + tc("x")) + ROW(tc("y", STARTS) + tc("2") + tc("3"))
+             + ROW(tc("", GOES_ON) + tc("4") + tc("5"))),
          odt=odf_table(("PHRASE", "", "x"), ("y", "2", "3"), ("", "4", "5")),
-         pptx=slide_table(ac("PHRASE") + ac("no", 'hMerge="1"') + ac("x"), ac("y") + ac("2") + ac("3"), ac("no",
-             'vMerge="1"') + ac("4") + ac("5")),
+         pptx=slide_table(ac("PHRASE") + ac("no", 'hMerge="1"') + ac("x"), ac("y") + ac("2") + ac("3"),
+             ac("no", 'vMerge="1"') + ac("4") + ac("5")),
          xlsx=cells("PHRASE", "", "x") + cells("y", "2", "3", row=2) + cells("", "4", "5", row=3),
          ods=odf_row("PHRASE", "", "x") + odf_row("y", "2", "3") + odf_row("", "4", "5")),
     kind("nested tables", "| x | FIRST SECOND |\n| --- | --- |",
@@ -195,17 +214,48 @@ KINDS = dict([
     kind("line ends of the file", odt=p("FIRST\n   SECOND"), ods=odf_row("FIRST\n   SECOND")),
     kind("numbers in the text", "3. PHRASE", odt=p("<text:number>3.</text:number>PHRASE")),
     kind("blanks", "FIRST   SECOND", docx=wp(run("FIRST   SECOND")), odt=p('FIRST<text:s text:c="3"/>SECOND')),
-    kind("hyperlinks", "[PHRASE](https://e.org/a)",
+    kind("links", LINKED,
          docx=wp(f'<w:hyperlink r:id="web">{run("PHRASE")}</w:hyperlink>'),
-         odt=p('<text:span><text:a xlink:href="https://e.org/a">PHRASE</text:a></text:span>'),
-         rtf=r'{\field{\*\fldinst{HYPERLINK "https://e.org/a"}}{\fldrslt{\ul PHRASE}}}\par ',
-         pptx=sp(ap("PHRASE").replace("<a:t>", '<a:rPr><a:hlinkClick r:id="web"/></a:rPr><a:t>')),
-         odp=frame('<text:a xlink:href="https://e.org/a">PHRASE</text:a>'),
-         xlsx=page(cells("PHRASE"), after='<hyperlinks><hyperlink ref="A1" r:id="web"/></hyperlinks>'),
-         ods=odf_row(p('<text:a xlink:href="https://e.org/a">PHRASE</text:a>'))),
+         odt=p(f"<text:span>{odf_link('PHRASE')}</text:span>"),
+         rtf=rf'{{\field{{\*\fldinst{{HYPERLINK "{URL}"}}}}{{\fldrslt{{\ul PHRASE}}}}}}\par ',
+         pptx=sp(CLICKED),
+         odp=frame(odf_link("PHRASE")),
+         xlsx=page(cells("PHRASE"), after=linked_cells("A1")),
+         ods=odf_row(p(odf_link("PHRASE")))),
+    kind("links of fields", LINKED, docx=wp(field(f'HYPERLINK "{XML_URL}"', run("PHRASE")))),
+    kind("links of simple fields", LINKED,
+         docx=wp(f'<w:fldSimple w:instr=" HYPERLINK &quot;{XML_URL}&quot; \\o &quot;tip&quot; ">{run("PHRASE")}'
+             "</w:fldSimple>")),
+    kind("links of two runs", f"[FIRSTSECOND]({URL})",
+         pptx=sp(CLICKED.replace("PHRASE", "FIRST").replace("</a:p>", f"{SECOND_RUN}</a:p>"))),
+    kind("links of formulas", LINKED,
+         xlsx=formula(XML_URL),
+         ods='<table:table-row><table:table-cell office:value-type="string" table:formula="of:=HYPERLINK(&quot;'
+             f'{XML_URL}&quot;;&quot;PHRASE&quot;)">{p("PHRASE")}</table:table-cell></table:table-row>'),
+    kind("links in boxes", LINKED,
+         pptx=f"<p:grpSp>{sp(CLICKED)}</p:grpSp>",
+         xlsx=page(drawing=anchored(f"<sp><txBody>{CLICKED}</txBody></sp>"))),
+    kind("links in tables", f"| {LINKED} |\n| --- |", pptx=slide_table(f"<a:tc><a:txBody>{CLICKED}</a:txBody></a:tc>")),
+    kind("links in notes", f"note: Notes: {LINKED}", pptx=page(notesSlide=sp(CLICKED, "body"))),
+    kind("links of numbers", f"[NUMBER]({URL})",
+         xlsx=page('<row><c r="A1"><v>NUMBER</v></c></row>', after=linked_cells("A1"))),
+    kind("clicked shapes", f"PHRASE\n[Link]({URL})",
+         pptx=sp(ap("PHRASE")).replace("<p:cNvPr />", f"<p:cNvPr>{CLICK}</p:cNvPr>")),
+    kind("clicked shapes on sheets", f"[Link]({URL})\nPHRASE",
+         xlsx=page(drawing=anchored(f"<sp><nvSpPr><cNvPr>{CLICK}</cNvPr></nvSpPr><txBody>{ap('PHRASE')}</txBody></sp>")),
+         odp='<draw:custom-shape><office:event-listeners><presentation:event-listener presentation:action="show" '
+             f'xlink:href="{XML_URL}"/></office:event-listeners>{p("PHRASE")}</draw:custom-shape>'),
+    kind("linked frames", f"[Link]({URL})\nPHRASE", odp=f'<draw:a xlink:href="{XML_URL}">{frame("PHRASE")}</draw:a>'),
+    kind("links to a part of a page", f"[PHRASE]({URL}#part)",
+         docx=wp(f'<w:hyperlink r:id="web" w:anchor="part">{run("PHRASE")}</w:hyperlink>'),
+         xlsx=page(cells("PHRASE"), after=linked_cells("A1:B2", 'location="part"'))),
     kind("links to a place",
          docx=wp(f'<w:hyperlink w:anchor="here">{run("PHRASE")}</w:hyperlink>'),
-         odt=p('<text:a xlink:href="#here">PHRASE</text:a>')),
+         odt=p('<text:a xlink:href="#here">PHRASE</text:a>'),
+         xlsx=formula("#Two!A1")),
+    kind("computed addresses", "[PHRASE](https://e.org/…/x)", xlsx=formula('https://e.org/"&amp;A2&amp;"/x')),
+    kind("addresses with a pipe", "| [PHRASE](https://e.org/a\\|b) | b |\n| --- | --- |",
+         xlsx=formula("https://e.org/a|b").replace("</row>", '<c t="inlineStr"><is><t>b</t></is></c></row>')),
     kind("fields",
          docx=wp(field("DATE", run("PHRASE"))),
          odt=p("<text:author-name>PHRASE</text:author-name>"),
@@ -214,14 +264,14 @@ KINDS = dict([
     kind("simple fields", docx=wp(f'<w:fldSimple w:instr="DATE">{run("PHRASE")}</w:fldSimple>')),
     kind("check boxes", "☒ PHRASE",
          docx=wp('<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked/></w:checkBox></w:ffData>'
-             '</w:fldChar><w:instrText>FORMCHECKBOX</w:instrText><w:fldChar w:fldCharType="end"/></w:r>' + run(
-             " PHRASE")),
+             '</w:fldChar><w:instrText>FORMCHECKBOX</w:instrText><w:fldChar w:fldCharType="end"/></w:r>'
+             + run(" PHRASE")),
          odt='<office:forms><form:form><form:checkbox form:id="cNUMBER" form:label="PHRASE" '
              'form:current-state="checked"/></form:form></office:forms>' + p('<draw:control draw:control="cNUMBER"/>'),
          rtf=r"{\field{\*\fldinst{\*\formfield{\fftype1\ffres25\ffdefres1}}}} PHRASE\par "),
     kind("check boxes of controls", "☐ PHRASE",
-         docx=wp('<w:sdt><w:sdtPr><w14:checkbox><w14:checked w14:val="0"/></w14:checkbox></w:sdtPr><w:sdtContent>' + run
-             ("☐") + "</w:sdtContent></w:sdt>" + run(" PHRASE"))),
+         docx=wp('<w:sdt><w:sdtPr><w14:checkbox><w14:checked w14:val="0"/></w14:checkbox></w:sdtPr><w:sdtContent>'
+             + run("☐") + "</w:sdtContent></w:sdt>" + run(" PHRASE"))),
     kind("fields of forms", "Name: PHRASE",
          odt='<office:forms><form:form><form:text form:id="cNUMBER" form:title="Name" form:current-value="PHRASE"/>'
              "</form:form></office:forms>" + p('<draw:control draw:control="cNUMBER"/>')),
@@ -239,8 +289,8 @@ KINDS = dict([
          rtf=r"PHRASE{\deleted  gone}\par "),
     kind("hidden text",
          docx=wp(run("PHRASE") + run(" unseen", "<w:vanish/>") + run(" unseen", '<w:rStyle w:val="Secret"/>')),
-         odt=f'<text:section text:display="none">{p("unseen")}</text:section>' + p(
-             'PHRASE<text:span text:style-name="T2"> unseen</text:span>')),
+         odt=f'<text:section text:display="none">{p("unseen")}</text:section>'
+             + p('PHRASE<text:span text:style-name="T2"> unseen</text:span>')),
     kind("content controls", docx=f"<w:sdt><w:sdtPr/><w:sdtContent>{wp(run('PHRASE'))}</w:sdtContent></w:sdt>"),
     kind("inline controls", docx=wp(f"<w:sdt><w:sdtPr/><w:sdtContent>{run('PHRASE')}</w:sdtContent></w:sdt>")),
     kind("sections", odt=f'<text:section text:name="a">{p("PHRASE")}</text:section>'),
@@ -259,8 +309,8 @@ KINDS = dict([
              "</w:ruby>"),
          odt=p("<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>PHRASE</text:ruby-text></text:ruby>")),
     kind("hyphens", "FIRST-SECOND softly.",
-         docx=wp(
-             "<w:r><w:t>FIRST</w:t><w:noBreakHyphen/><w:t>SECOND soft</w:t><w:softHyphen/><w:t>ly\u00ad.</w:t></w:r>"),
+         docx=wp("<w:r><w:t>FIRST</w:t><w:noBreakHyphen/><w:t>SECOND soft</w:t><w:softHyphen/>"
+             "<w:t>ly\u00ad.</w:t></w:r>"),
          odt=p("FIRST-SECOND soft\u00ad<text:soft-page-break/>ly<text:bookmark/>."),
          rtf=r"FIRST\_SECOND soft\-ly.\par "),
     kind("signs of symbol fonts", "PHRASE \u03b1✔",
@@ -273,21 +323,21 @@ KINDS = dict([
          odt=page(p(f"where {OBJECT}"), object=MATHML)),
     # --- What follows a paragraph ---
     kind("footnotes", "Text more\nnote: [Note NUMBER: PHRASE]",
-         docx=page(wp(run("Text") + '<w:r><w:footnoteReference w:id="NUMBER"/></w:r>' + run(" more")), footnotes=
-             f'<w:footnote w:id="NUMBER">{wp(run("PHRASE"))}</w:footnote>'
+         docx=page(wp(run("Text") + '<w:r><w:footnoteReference w:id="NUMBER"/></w:r>' + run(" more")),
+             footnotes=f'<w:footnote w:id="NUMBER">{wp(run("PHRASE"))}</w:footnote>'
              '<w:footnote w:type="separator" w:id="0"><w:p/></w:footnote>'),
          odt=odf_note("footnote")),
     kind("endnotes", "Text more\nnote: [Note NUMBER: PHRASE]",
          docx=page(wp(run("Text") + '<w:r><w:endnoteReference w:id="NUMBER"/></w:r>' + run(" more")) +
-             '<w:sectPr><w:endnotePr><w:numFmt w:val="decimal"/></w:endnotePr></w:sectPr>', endnotes=
-             f'<w:endnote w:id="NUMBER">{wp(run("PHRASE"))}</w:endnote>'),
+             '<w:sectPr><w:endnotePr><w:numFmt w:val="decimal"/></w:endnotePr></w:sectPr>',
+             endnotes=f'<w:endnote w:id="NUMBER">{wp(run("PHRASE"))}</w:endnote>'),
          odt=odf_note("endnote")),
     kind("notes of RTF", "Text[NUMBER] more\nnote: [Note NUMBER: PHRASE]",
          rtf=r"Text{\super\chftn}{\footnote\chftn  PHRASE} more\par "),
     kind("comments", "Text\ncomment: [Comment by Ann B: PHRASE]",
-         docx=page(wp(f'<w:commentRangeStart w:id="NUMBER"/>{run("Te")}<w:r><w:commentReference w:id="NUMBER"/></w:r>' +
-             run("xt")), comments=
-             f'<w:comment w:id="NUMBER" w:author="Ann B">{wp(run("FIRST"))}{wp(run("SECOND"))}</w:comment>'),
+         docx=page(wp(f'<w:commentRangeStart w:id="NUMBER"/>{run("Te")}<w:r><w:commentReference w:id="NUMBER"/></w:r>'
+             + run("xt")),
+             comments=f'<w:comment w:id="NUMBER" w:author="Ann B">{wp(run("FIRST"))}{wp(run("SECOND"))}</w:comment>'),
          odt=p(f"Te{COMMENT}xt"),
          rtf=r"Text{\*\atnid Z}{\*\atnauthor Ann B}\chatn{\*\annotation PHRASE}\par ",
          pptx=page(sp(ap("Text")), comments='<p:cm authorId="0"><p:text>PHRASE</p:text></p:cm>'),
@@ -298,26 +348,30 @@ KINDS = dict([
          ods=odf_row(COMMENT + p("Text"))),
     kind("notes and comments", "PHRASE text\nnote: [Note NUMBER: below]\ncomment: [Comment by Ann B: why so]",
          docx=page(wp(run("PHRASE") + '<w:r><w:commentReference w:id="NUMBER"/></w:r>'
-             '<w:r><w:footnoteReference w:id="NUMBER"/></w:r>' + run(" text")), footnotes=
-             f'<w:footnote w:id="NUMBER">{wp(run("below"))}</w:footnote>', comments=
-             f'<w:comment w:id="NUMBER" w:author="Ann B">{wp(run("why"))}{wp(run("so"))}</w:comment>'),
+             '<w:r><w:footnoteReference w:id="NUMBER"/></w:r>' + run(" text")),
+             footnotes=f'<w:footnote w:id="NUMBER">{wp(run("below"))}</w:footnote>',
+             comments=f'<w:comment w:id="NUMBER" w:author="Ann B">{wp(run("why"))}{wp(run("so"))}</w:comment>'),
          odt=odf_note("footnote").replace("PHRASE", "below").replace("Text<",
              f"PHRASE{COMMENT.replace('FIRST', 'why').replace('SECOND', 'so')}<").replace(" more", " text")),
     kind("headers", "header: PHRASE",
          docx=page(header=wp(run("PHRASE")) + wp(field("PAGE", run("3")))),
-         odt=page(pages=
-             f"<style:master-page><style:header>{p('PHRASE')}{p(PAGE)}</style:header></style:master-page>"),
+         odt=page(pages=f"<style:master-page><style:header>{p('PHRASE')}{p(PAGE)}</style:header></style:master-page>"),
          rtf=r"{\header PHRASE\par}",
-         xlsx=page(after=
-             "<headerFooter><oddHeader>&amp;LPHRASE&amp;CPage &amp;P</oddHeader></headerFooter>")),
+         xlsx=page(after="<headerFooter><oddHeader>&amp;LPHRASE&amp;CPage &amp;P</oddHeader></headerFooter>")),
     kind("footers", "footer: PHRASE",
          docx=page(footer=wp(run("PHRASE"))),
-         odt=page(pages=
-             f"<style:master-page><style:footer-left>{p('PHRASE')}</style:footer-left></style:master-page>"),
+         odt=page(pages=f"<style:master-page><style:footer-left>{p('PHRASE')}</style:footer-left></style:master-page>"),
          rtf=r"{\footerl PHRASE}",
          pptx=sp(ap("PHRASE"), "ftr") + sp(ap("NUMBER"), "sldNum"),
          xlsx=page(after="<headerFooter><oddFooter>PHRASE</oddFooter></headerFooter>")),
     kind("notes of slides", "note: Notes: PHRASE", pptx=page(notesSlide=sp(ap("PHRASE"), "body"))),
+    kind("boxes of notes", "note: Notes: PHRASE", pptx=page(notesSlide=f"<p:grpSp>{sp(ap('PHRASE'))}</p:grpSp>")),
+    kind("tables of notes", "note: Notes: | PHRASE |\nnote: | --- |", pptx=page(notesSlide=slide_table(ac("PHRASE")))),
+    kind("pictures of notes", "note: Notes: [Picture: PHRASE]",
+         pptx=page(notesSlide='<p:pic><p:nvPicPr><p:cNvPr descr="PHRASE"/><p:nvPr/></p:nvPicPr></p:pic>')),
+    kind("headers of notes", "header: PHRASE", pptx=page(notesSlide=sp(ap("PHRASE"), "hdr"))),
+    kind("footers of notes", "footer: FIRST\nfooter: SECOND",
+         pptx=page(notesSlide=sp(ap("FIRST"), "ftr") + sp(ap("SECOND"), "dt"))),
     kind("notes of open slides", "note: [Notes: PHRASE]",
          odp=f"<presentation:notes>{frame('PHRASE')}</presentation:notes>"),
     # --- Drawings ---
@@ -350,8 +404,8 @@ KINDS = dict([
              "</draw:area-circle></draw:image-map></draw:frame><dr3d:scene><svg:title>SECOND</svg:title><dr3d:sphere/>"
              "</dr3d:scene>")),
     kind("alternative texts of tables", "[Table: PHRASE: Rain]\n| x | y |\n| --- | --- |",
-         docx=BAR('<w:tblPr><w:tblCaption w:val="PHRASE"/><w:tblDescription w:val="Rain"/></w:tblPr>' + ROW(tc("x") + tc
-             ("y"))),
+         docx=BAR('<w:tblPr><w:tblCaption w:val="PHRASE"/><w:tblDescription w:val="Rain"/></w:tblPr>'
+             + ROW(tc("x") + tc("y"))),
          odt=odf_table(("x", "y")).replace("<table:table>", "<table:table><table:title>PHRASE</table:title>"
              "<table:desc>Rain</table:desc>")),
     kind("watermarks", docx=wp('<w:r><w:pict><v:shape><v:textpath string="PHRASE"/></v:shape></w:pict></w:r>')),
@@ -436,6 +490,15 @@ def test_a_file_is_read_in_linear_steps(kind: str, suffix: str) -> None:
         assert len(read(build(kind, suffix, phrases), suffix).blocks) >= count
 
     check_linear(read_phrases, 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [(kind, suffix) for kind, suffix in CELLS if KINDS[kind][0] == LINKED],
+)
+def test_an_address_that_is_the_text_of_its_link_stands_once(kind: str, suffix: str) -> None:
+    text = text_of(read(build(kind, suffix, [URL if suffix == ".rtf" else XML_URL]), suffix))
+    assert text.count(URL) == 1, f"{kind} in {suffix}: {text}"
 
 
 CORE = (

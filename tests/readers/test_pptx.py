@@ -6,7 +6,6 @@ import re
 from io import BytesIO
 from typing import Any
 
-import pytest
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -14,7 +13,7 @@ from pptx.util import Inches
 
 from ragistry.readers.blocks import ReadDocument
 from tests.readers.office_builder import (
-    PHRASES,
+    URL,
     Part,
     ap,
     deck_file,
@@ -51,24 +50,6 @@ def text_of(document: ReadDocument, page: int | None = None, kind: str | None = 
 
 
 TABLE = graphic(f"<a:tbl><a:tr><a:tc><a:txBody>{ap('PHRASE')}</a:txBody></a:tc></a:tr></a:tbl>")
-ON_NOTES = {
-    "tables": TABLE,
-    "pictures": '<p:pic><p:nvPicPr><p:cNvPr descr="PHRASE"/><p:nvPr/></p:nvPicPr></p:pic>',
-    "boxes": sp(ap("PHRASE")),
-    "groups": f"<p:grpSp>{sp(ap('PHRASE'))}</p:grpSp>",
-    **{kind: sp(ap("PHRASE"), kind) for kind in ("hdr", "ftr", "dt")},
-}
-
-
-@pytest.mark.parametrize("kind", ON_NOTES)
-def test_what_is_on_a_page_of_notes_is_read_at_its_slide(kind: str) -> None:
-    slides = [
-        slide(sp(ap("Soil"), "title"), notes=slide(ON_NOTES[kind].replace("PHRASE", phrase), "notesSlide", "notes"))
-        for phrase in PHRASES
-    ]
-    document = read(deck_file(slides), ".pptx")
-    assert [phrase for number, phrase in enumerate(PHRASES, 1) if phrase not in text_of(document, number)] == []
-    assert document.lost == {}
 
 
 def test_comments_with_replies_have_their_authors() -> None:
@@ -199,6 +180,11 @@ def test_slides_without_a_title_have_a_heading_and_empty_ones_a_place() -> None:
         (3, "## Slide 3"),
         (3, "long long lo"),
     ]
+
+
+def test_the_link_of_a_title_is_read() -> None:
+    title = sp(ap("Soil").replace("<a:t>", '<a:rPr><a:hlinkClick r:id="web"/></a:rPr><a:t>'), "title")
+    assert text_of(read(deck_file([slide(title)]), ".pptx")) == f"## [Soil]({URL})"
 
 
 def test_printed_numbers_may_begin_later() -> None:
