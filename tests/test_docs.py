@@ -168,6 +168,16 @@ def test_floors_have_every_package() -> None:
     assert {package for floor in floors() for package in floor} == packages
 
 
+def test_every_promise_names_tests_that_exist() -> None:
+    rows = (
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## What is promised")[2].partition("## ")[0]
+    )
+    named = re.findall(r"`(\S+\.py)(?:::(\w+))?`", rows)
+    assert len(named) > 15
+    for path, test in named:
+        assert f"def {test or 'test_'}" in (ROOT / "tests" / path).read_text(encoding="utf-8"), path
+
+
 def test_blocks_of_yaml_are_files_and_pages_include_no_other() -> None:
     """So a later block reads the file, and a page can be read without building the site."""
     untitled = [(name(page), block.text) for page in PAGES for block in blocks(page)
