@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from ragistry.errors import EmbeddingGenerationError
 from ragistry.models.texts import TooLongError, check_vectors, embed_texts
 from ragistry.ollama.client import OllamaClient
+from ragistry.ollama.embedder import OllamaEmbedder
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.trace import collect, stage
@@ -29,18 +28,6 @@ def test_one_text_gives_one_vector_of_floats(server: OllamaServer, client: Ollam
     assert len(vector) == server.dimension
     assert all(type(value) is float for value in vector)
     assert server.asked("/api/embed") == [{"model": EMBEDDER, "input": ["Why is the sky blue?"], "truncate": False}]
-
-
-def test_a_batch_gives_the_vectors_of_its_texts_in_their_order(client: OllamaClient) -> None:
-    texts = ["one", "two", "three two", "one"]
-    assert client.vectors(texts, EMBEDDER).tolist() == [client.embed(text, EMBEDDER) for text in texts]
-
-
-def test_many_texts_are_sent_a_batch_at_a_time(server: OllamaServer, client: OllamaClient) -> None:
-    texts = [f"text {number}" for number in range(10)]
-    vectors = client.vectors(texts, EMBEDDER, batch_size=4)
-    assert [len(body["input"]) for body in server.asked("/api/embed")] == [4, 4, 2]
-    assert (vectors == client.vectors(texts, EMBEDDER)).all()
 
 
 def test_no_texts_ask_the_server_nothing(server: OllamaServer, client: OllamaClient) -> None:
@@ -59,15 +46,6 @@ def test_a_long_text_is_refused_by_its_position_and_length(client: OllamaClient)
         client.vectors([FITS, FITS, LONG, FITS], EMBEDDER)
 
 
-def test_a_long_text_may_be_cut_but_not_in_silence(client: OllamaClient, caplog: pytest.LogCaptureFixture) -> None:
-    with collect() as trace, stage("embed"), caplog.at_level(logging.WARNING):
-        vectors = client.vectors([FITS, LONG, FITS], EMBEDDER, on_long="truncate").tolist()
-    assert vectors[0] == vectors[2] == client.embed(FITS, EMBEDDER)
-    assert np.corrcoef(vectors[1], client.embed("word " * 62, EMBEDDER))[0, 1] > 0.999
-    assert "1 of the texts, up to 1,000 characters, are too long for 'nomic-embed-text' (64 tokens)" in caplog.text
-    assert "only their beginnings were embedded" in trace.stages()[0].degraded
-
-
 def test_a_text_that_is_too_long_is_shortened_until_it_fits(server: OllamaServer, client: OllamaClient) -> None:
     vector = client.embed(LONG, EMBEDDER, on_long="truncate")
     sent = [body["input"][0] for body in server.asked("/api/embed")]
@@ -83,15 +61,6 @@ def test_a_server_that_cuts_in_silence_is_found_out(
     server.cuts_silently = True
     with pytest.raises(EmbeddingGenerationError, match=rf"texts\[{texts.index(LONG)}\]"):
         client.vectors(texts, EMBEDDER)
-
-
-def test_a_silent_cut_is_reported_where_cutting_is_allowed(
-    server: OllamaServer, client: OllamaClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.cuts_silently = True
-    with caplog.at_level(logging.WARNING):
-        assert len(client.vectors([LONG, FITS], EMBEDDER, on_long="truncate")) == 2
-    assert "1 of the texts" in caplog.text
 
 
 @pytest.mark.parametrize("words", [60, 61, 62])
@@ -115,6 +84,19 @@ def test_what_is_not_text_is_refused_before_anything_is_sent(
     with pytest.raises(EmbeddingGenerationError, match=said):
         client.vectors(texts, EMBEDDER)
     assert server.requests == []
+
+
+def test_two_spellings_of_a_model_have_one_fingerprint(client: OllamaClient) -> None:
+    names = (EMBEDDER, f"{EMBEDDER}:latest", "Nomic-Embed-Text")
+    assert len({OllamaEmbedder(name, client=client).fingerprint for name in names}) == 1
+
+
+def test_a_smaller_window_is_part_of_the_fingerprint(client: OllamaClient) -> None:
+    embedder = OllamaEmbedder(client=client, options={"num_ctx": 16})
+    assert embedder.fingerprint.max_tokens == 16
+    with collect() as trace, stage("dense"):
+        embedder.embed(["word " * 20])
+    assert "only their beginnings" in trace.stages()[0].degraded
 
 
 def test_calls_and_tokens_are_traced(client: OllamaClient) -> None:

@@ -1,6 +1,8 @@
-"""OLLAMA_HOST in all its spellings, as the official client reads them, and those that it reads wrongly."""
+"""OLLAMA_HOST in all its spellings, as the official client reads them, and those that it reads wrongly; and the key."""
 
 from __future__ import annotations
+
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,10 @@ from ollama._client import _parse_host as official_parse_host
 
 from ragistry.errors import ConfigError
 from ragistry.ollama.client import OllamaClient, parse_host, resolve_host
+from ragistry.ollama.generator import OllamaGenerator
+from ragistry.testing.ollama_server import OllamaServer
 from tests.messages import refused
+from tests.ollama.conftest import TALKER
 
 SPELLINGS = {
     None: "http://127.0.0.1:11434",
@@ -89,3 +94,22 @@ def test_a_client_uses_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "https://gpu.example")
     with OllamaClient() as client:
         assert client.host == "https://gpu.example:443"
+
+
+def test_a_generator_uses_the_host_of_the_workspace_and_then_the_variable(
+    server: OllamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address, variable in (({"ollama_host": server.url}, "127.0.0.1:9"), ({}, server.url)):
+        monkeypatch.setenv("OLLAMA_HOST", variable)
+        with closing(OllamaGenerator(TALKER, **address)) as generator:
+            assert generator.generate("hello") == "You said: hello"
+
+
+def test_the_key_that_is_given_comes_before_that_of_the_environment(
+    server: OllamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", "from-the-environment")
+    for key, expected in ((None, "Bearer from-the-environment"), ("mine", "Bearer mine")):
+        with OllamaClient(server.url, api_key=key) as client:
+            client.version()
+        assert server.requests[-1].headers["Authorization"] == expected

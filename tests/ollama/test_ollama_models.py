@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from ragistry.models.http import RefusedError
 from ragistry.ollama.client import OllamaClient, OllamaModel, full_name
 from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.wire import Reply, Request
+from tests.messages import refused
 from tests.ollama.conftest import EMBEDDER
 
 
@@ -82,3 +84,8 @@ def test_older_servers_give_a_name_and_no_model() -> None:
         OllamaClient(server.url) as client,
     ):
         assert client.list_models() == [OllamaModel("old:latest", "abc", 0)]
+
+
+def test_an_unknown_path_is_no_missing_model(server: OllamaServer) -> None:
+    with OllamaClient(f"{server.url}/proxied") as client, refused(RefusedError):
+        client.embed("text", EMBEDDER)
