@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL: # one installation at a time
-.PHONY: install dev demo test smoke check lint wheel format size docs parts bench constraints clean
+.PHONY: install dev demo test smoke coverage check lint wheel format size docs parts bench constraints clean
 
 install: $(VENV)/installed  ## what using Ragistry needs, with the page, MCP, the server and ChromaDB
 
@@ -25,6 +25,11 @@ test: dev  ## every test but those marked as slow, which `make bench` runs
 
 smoke: dev  ## some quick tests of every part
 	$(BIN)/python -m pytest -n auto --dist worksteal -m smoke
+
+coverage: dev  ## the share of the lines of each room that the tests reach
+	$(BIN)/pip install --quiet --constraint constraints.txt pytest-cov
+	$(BIN)/python -m pytest -n auto --dist worksteal -p pytest_cov --cov --cov-report=
+	@for room in ragistry ragistry/*/; do echo "$$room $$($(BIN)/coverage report --include="$${room%/}/*" --format=total) %"; done
 
 check: wheel lint test  ## all that decides whether a change lands
 

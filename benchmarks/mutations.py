@@ -1,7 +1,7 @@
 """Measure how many of 60 small faults in the product the test suite finds.
 
     python -m benchmarks.mutations --map FILE [--workers N]
-    python -m benchmarks.mutations --coverage FILE [--out RESULTS] [--only N | --quick]
+    python -m benchmarks.mutations --coverage FILE [--out RESULTS] [--quick]
     python -m benchmarks.mutations --choose
 
 Each mutation flips a comparison or boolean operator, replaces a statement by ``pass``, or changes a constant.
@@ -36,11 +36,11 @@ from typing import NamedTuple
 
 from coverage import CoverageData
 
-from benchmarks.mutations_choice import PLACES, TOTAL, Mutation, choose
+from benchmarks.mutations_choice import PLACES, Mutation, choose
 
 MUTATIONS = Path(__file__).with_suffix(".json")
 SECONDS, TEST_SECONDS = 180.0, 60
-QUICK = {place: PLACES[place] for place in ("ragistry/library", "ragistry/chunking/chunker.py")}
+QUICK = {place: PLACES[place] for place in ("ragistry/library/ingest", "ragistry/techniques/hybrid.py")}
 SHORT = 0.05
 """Seconds; the map contains no duration of a shorter test."""
 
@@ -212,7 +212,6 @@ def main() -> None:
     parser.add_argument("--workers", default="auto", help="pytest processes that make the map [auto]")
     parser.add_argument("--coverage", type=Path, metavar="FILE", help="a map that --map wrote from the same tree")
     parser.add_argument("--out", type=Path, metavar="RESULTS", help="a JSON file; mutations that it contains are done")
-    parser.add_argument("--only", type=int, metavar="N", help=f"one mutation, 1 to {TOTAL}")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="longest run of a mutation [180]")
     parser.add_argument("--quick", action="store_true", help="two mutations, with the tests of their folders")
     options = parser.parse_args()
@@ -222,7 +221,7 @@ def main() -> None:
         save(MUTATIONS, [asdict(mutation) for mutation in choose(tree)])
         return
     numbers = {mutation: number for number, mutation in enumerate(load(MUTATIONS), 1)}
-    chosen = list(numbers)[options.only - 1 : options.only] if options.only else list(numbers)
+    chosen = list(numbers)
     if options.quick:
         chosen = list({mutation.place: mutation for mutation in chosen if mutation.place in QUICK}.values())
     results: dict[Mutation, Result] = {}
