@@ -1,6 +1,7 @@
 """Files that are made to hang, bloat or trick their reader: each format with each attack that makes sense for it.
 
 `CASES` is the table, ``{(suffix, attack): builder}``. A builder gets the `Scale` and returns the bytes of the file.
+In the text of a file, ``@file`` and ``@url`` stand for what it must not open.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZIP_STORED, ZipFile, ZipInfo
 
+from tests.readers.office_builder import book_file, book_part, odf_file, sheet
 from tests.readers.office_files import MAKERS, WORDS
 from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, content, nested_forms, page, raw_pdf, stream
 
 BLANKS = b" " * (1 << 20)
+W = WORDS.encode()
 
 
 class Scale(NamedTuple):
@@ -42,19 +46,6 @@ class Packed(NamedTuple):
 
 
 Builder = Callable[[Scale], bytes]
-CASES: dict[tuple[str, str], Builder] = {}
-
-
-def case(*names: str) -> Callable[[Builder], Builder]:
-    """Add a builder to the table under names such as ``".md line"``."""
-
-    def add(builder: Builder) -> Builder:
-        for name in names:
-            suffix, _, attack = name.partition(" ")
-            CASES[suffix, attack] = builder
-        return builder
-
-    return add
 
 
 def inflating(before: bytes, size: int, after: bytes, unit: bytes = BLANKS) -> Packed:
@@ -106,22 +97,8 @@ def made(suffix: str) -> bytes:
 
 
 def ods() -> bytes:
-    names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text")
-    )
     cell = f'<table:table-cell office:value-type="string"><text:p>{WORDS}</text:p></table:table-cell>'
-    table = f'<table:table table:name="a"><table:table-row>{cell}</table:table-row></table:table>'
-    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
-    text = f'<?xml version="1.0"?><office:document-content {names}>{body}</office:document-content>'
-    kind = "application/vnd.oasis.opendocument.spreadsheet"
-    space = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
-    entries = "".join(
-        f'<manifest:file-entry manifest:full-path="{path}" manifest:media-type="{of}"/>'
-        for path, of in (("/", kind), ("content.xml", "text/xml"))
-    )
-    manifest = f'<?xml version="1.0"?><manifest:manifest xmlns:manifest="{space}">{entries}</manifest:manifest>'
-    files = {"mimetype": kind, "content.xml": text, "META-INF/manifest.xml": manifest}
-    return zip_of({name: content.encode() for name, content in files.items()})
+    return odf_file("spreadsheet", f"<table:table><table:table-row>{cell}</table:table-row></table:table>")
 
 
 PACKED = {
@@ -165,128 +142,118 @@ def with_entity(text: str, declarations: str, entity: str = "&e;") -> str:
     return f"{start}<!DOCTYPE x [{declarations}]>{root.lstrip()}".replace(WORDS, WORDS + entity)
 
 
-def external(scale: Scale) -> str:
-    return (
-        f'<!ENTITY e SYSTEM "file://{scale.file}"><!ENTITY h SYSTEM "{scale.url}"><!ENTITY % p SYSTEM "{scale.url}">%p;'
-    )
+EXTERNAL = '<!ENTITY e SYSTEM "file://@file"><!ENTITY h SYSTEM "@url"><!ENTITY % p SYSTEM "@url">%p;'
 
 
-LAUGHS = '<!ENTITY a0 "ha ha ha ">' + "".join(
-    f'<!ENTITY a{number} "{f"&a{number - 1};" * 10}">' for number in range(1, 11)
-)
+def tenfold(first: str, line: str, one: str, levels: int, between: str = "") -> list[str]:
+    """Definitions of ``a0``, ``a1`` and so on, each with ten times the one before."""
+    tens = (between.join([one.format(n=level)] * 10) for level in range(levels))
+    return [first, *(line.format(n=level, ten=ten) for level, ten in enumerate(tens, 1))]
 
 
-def _packed_cases(suffix: str) -> None:
-    def bomb(scale: Scale) -> bytes:
-        def inflated(text: str) -> Packed:
-            before, after = around_words(text)
-            return inflating(before, scale.bomb, after)
+LAUGHS = "".join(tenfold('<!ENTITY a0 "ha ha ha ">', '<!ENTITY a{n} "{ten}">', "&a{n};", 10))
 
-        return with_text(suffix, inflated)
-
-    def words(scale: Scale) -> bytes:
-        def inflated(text: str) -> Packed:
-            before, after = around_words(text)
-            return inflating(before, scale.bomb, after, b"cedar " * 100_000)
-
-        return with_text(suffix, inflated)
-
-    def lying(scale: Scale) -> bytes:
-        def inflated(text: str) -> Packed:
-            before, after = around_words(text)
-            return inflating(before, scale.bomb, after)._replace(size=1_000)
-
-        return with_text(suffix, inflated)
-
-    def lying_large(scale: Scale) -> bytes:
-        return with_text(suffix, lambda text: packed(text.encode())._replace(size=0xFFFFFFFE))
-
-    def line(scale: Scale) -> bytes:
-        return with_text(suffix, lambda text: text.replace(WORDS, "cedar" * (scale.line // 5)))
-
-    def nesting(scale: Scale) -> bytes:
-        inner = "<x>" * scale.depth + WORDS + "</x>" * scale.depth
-        return with_text(suffix, lambda text: text.replace(WORDS, inner))
-
-    def entity(scale: Scale) -> bytes:
-        return with_text(suffix, lambda text: with_entity(text, external(scale), "&e;&h;"))
-
-    def laughs(scale: Scale) -> bytes:
-        return with_text(suffix, lambda text: with_entity(text, LAUGHS, "&a10;"))
-
-    attacks = (bomb, words, lying, lying_large, line, nesting, entity, laughs)
-    names = ("bomb", "bomb-words", "length", "length-large", "line", "nesting", "entity", "entity-laughs")
-    for name, attack in zip(names, attacks, strict=True):
-        case(f"{suffix} {name}")(attack)
+# Builders of files that differ in what is repeated.
 
 
-for packed_suffix in PACKED:
-    _packed_cases(packed_suffix)
+def long(unit: bytes, before: bytes = b"", after: bytes = b"") -> Builder:
+    """As many units as a line has."""
+    return lambda scale: before + unit * (scale.line // len(unit)) + after
 
 
-@case(".docx nesting-tables")
-def nested_tables(scale: Scale) -> bytes:
-    start, end = "<w:tbl><w:tr><w:tc>" * scale.depth, "<w:p/></w:tc></w:tr></w:tbl>" * scale.depth
-    return with_text(".docx", lambda text: text.replace("<w:body>", f"<w:body>{start}<w:p/>{end}"))
+def nested(
+    start: bytes, end: bytes = b"", before: bytes = b"", after: bytes = b"", *, inner: bytes = W, share: int = 1
+) -> Builder:
+    """Something inside itself, at each level or at one of ``share``."""
+    return lambda scale: before + start * (scale.depth // share) + inner + end * (scale.depth // share) + after
 
 
-@case(".odt nesting-lists")
-def nested_lists(scale: Scale) -> bytes:
-    start, end = "<text:list><text:list-item>" * scale.depth, "</text:list-item></text:list>" * scale.depth
-    return with_text(".odt", lambda text: text.replace("<office:text>", f"<office:text>{start}<text:p>a</text:p>{end}"))
+def fixed(data: bytes | str) -> Builder:
+    """A file of one size."""
+    return lambda scale: data if isinstance(data, bytes) else data.encode()
 
 
-@case(".odt length-blanks")
-def repeated_blanks(scale: Scale) -> bytes:
-    return with_text(".odt", lambda text: text.replace(WORDS, WORDS + '<text:s text:c="4000000000"/>'))
+def filled(scale: Scale, text: str) -> str:
+    return text.replace("@file", scale.file).replace("@url", scale.url)
 
 
-@case(".ods length-repeated")
-def repeated_cells(scale: Scale) -> bytes:
-    cells = '<table:table-cell table:number-columns-repeated="2000000000" '
-    row = '<table:table-row table:number-rows-repeated="2000000000">'
-
-    def repeated(text: str) -> str:
-        return text.replace("<table:table-cell ", cells).replace("<table:table-row>", row)
-
-    return with_text(".ods", repeated)
+def referring(text: str) -> Builder:
+    """A text with references to a file and to a server."""
+    return lambda scale: filled(scale, text).encode()
 
 
-@case(".xlsx length-corner")
-def far_corner(scale: Scale) -> bytes:
-    """A sheet with two cells, as far from each other as they can be."""
-    members, _ = members_of(".xlsx")
-    sheet = members["xl/worksheets/sheet1.xml"]
-    assert isinstance(sheet, bytes)
-    row = b'<row r="1048576"><c r="XFD1048576"><v>7</v></c></row></sheetData>'
-    members["xl/worksheets/sheet1.xml"] = sheet.replace(b"</sheetData>", row)
-    return zip_of(members)
+def notebook(scale: Scale, *cells: Mapping[str, object], **more: object) -> bytes:
+    return filled(scale, json.dumps({"cells": cells, **more, "nbformat": 4})).encode()
 
 
-@case(".xlsx bomb-shared")
+# Formats that are zip files.
+
+Change = Callable[[Scale, str], str | Packed]
+"""Another text of the member with the words."""
+
+
+def inflated(unit: bytes = BLANKS, size: int | None = None) -> Change:
+    """Puts many units behind the words; the header says that they have this size."""
+
+    def change(scale: Scale, text: str) -> Packed:
+        before, after = around_words(text)
+        member = inflating(before, scale.bomb, after, unit)
+        return member if size is None else member._replace(size=size)
+
+    return change
+
+
+def surrounded(tag: str, start: str, end: str, inner: str) -> Change:
+    """Puts elements inside each other behind the start of an element."""
+    return lambda scale, text: text.replace(tag, f"{tag}{start * scale.depth}{inner}{end * scale.depth}")
+
+
+def instead(start: str, end: str) -> Change:
+    """Puts the words inside elements."""
+    return lambda scale, text: text.replace(WORDS, start * scale.depth + WORDS + end * scale.depth)
+
+
+def repeated_cells(scale: Scale, text: str) -> str:
+    text = text.replace("<table:table-cell ", '<table:table-cell table:number-columns-repeated="2000000000" ')
+    return text.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="2000000000">')
+
+
+def changed(suffix: str, change: Change) -> Builder:
+    return lambda scale: with_text(suffix, partial(change, scale))
+
+
+IN_PACKED: dict[str, Change] = {
+    "bomb": inflated(),
+    "bomb-words": inflated(b"cedar " * 100_000),
+    "length": inflated(size=1_000),
+    "length-large": lambda scale, text: packed(text.encode())._replace(size=0xFFFFFFFE),
+    "line": lambda scale, text: text.replace(WORDS, "cedar" * (scale.line // 5)),
+    "nesting": instead("<x>", "</x>"),
+    "entity": lambda scale, text: filled(scale, with_entity(text, EXTERNAL, "&e;&h;")),
+    "entity-laughs": lambda scale, text: with_entity(text, LAUGHS, "&a10;"),
+}
+CHANGES = {f"{suffix} {attack}": change for suffix in PACKED for attack, change in IN_PACKED.items()} | {
+    ".docx nesting-tables": surrounded("<w:body>", "<w:tbl><w:tr><w:tc>", "<w:p/></w:tc></w:tr></w:tbl>", "<w:p/>"),
+    ".odt nesting-lists": surrounded(
+        "<office:text>", "<text:list><text:list-item>", "</text:list-item></text:list>", "<text:p>a</text:p>"
+    ),
+    ".odt length-blanks": lambda scale, text: text.replace(WORDS, WORDS + '<text:s text:c="4000000000"/>'),
+    ".ods length-repeated": repeated_cells,
+    ".epub nesting-quotes": instead("<blockquote>", "</blockquote>"),
+    # two cells, as far from each other as they can be
+    ".xlsx length-corner": lambda scale, text: text.replace(
+        "</sheetData>", '<row r="1048576"><c r="XFD1048576"><v>7</v></c></row></sheetData>'
+    ),
+}
+
+
 def shared_string(scale: Scale) -> bytes:
     """One long text that every cell shows."""
-    members, text = members_of(".xlsx")
-    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    strings = f'<sst xmlns="{space}" count="1" uniqueCount="1"><si><t>{"cedar " * 200_000}</t></si></sst>'
-    members["xl/sharedStrings.xml"] = strings.encode()
-    for name, listed, kind in (
-        ("xl/_rels/workbook.xml.rels", '<Relationship Id="s" Type="{0}" Target="/xl/sharedStrings.xml"/>', "ships"),
-        ("[Content_Types].xml", '<Override PartName="/xl/sharedStrings.xml" ContentType="{1}"/>', "Types"),
-    ):
-        relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
-        of = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
-        content = members[name]
-        assert isinstance(content, bytes)
-        head, end, tail = content.decode().rpartition("</")
-        assert kind in tail
-        members[name] = (head + listed.format(relation, of) + end + tail).encode()
+    strings = book_part("sharedStrings", f"<si><t>{'cedar ' * 200_000}</t></si>")
     cells = "".join(f'<row r="{row}"><c r="A{row}" t="s"><v>0</v></c></row>' for row in range(10, 10_000))
-    members["xl/worksheets/sheet1.xml"] = text.replace("</sheetData>", cells + "</sheetData>").encode()
-    return zip_of(members)
+    return book_file({"a": sheet(cells)}, strings=strings)
 
 
-@case(".epub bomb-spine")
 def same_page_again(scale: Scale) -> bytes:
     """A book of which one chapter is listed a million times."""
     members, text = members_of(".epub")
@@ -297,393 +264,24 @@ def same_page_again(scale: Scale) -> bytes:
     return zip_of(members)
 
 
-# Web pages, alone and in books.
-
-HTML = "<!doctype html><html><head><title>Cedar</title></head><body><p>%s</p></body></html>"
-
-
-@case(".html bomb")
-def wide_cells(scale: Scale) -> bytes:
-    table = "<table><tr><td colspan=1000000000 rowspan=1000000000>cedar</td><td>b</td></tr></table>"
-    return (HTML % (WORDS + table * 3)).encode()
-
-
-@case(".html bomb-lists")
-def large_numbers(scale: Scale) -> bytes:
-    return (HTML % (f"{WORDS}<ol start=99999999999999999999><li value=-9999999999>a</ol>" + "<h6>" * 1000)).encode()
-
-
-@case(".html line")
-def page_line(scale: Scale) -> bytes:
-    return (HTML % ("cedar" * (scale.line // 5))).encode()
-
-
-@case(".html line-comments")
-def open_comments(scale: Scale) -> bytes:
-    return b"<!--" * (scale.line // 4)
-
-
-@case(".html line-heads")
-def open_heads(scale: Scale) -> bytes:
-    return b"<head " * (scale.line // 6)
-
-
-@case(".html line-attributes")
-def one_tag(scale: Scale) -> bytes:
-    return (HTML % ("<a " + "b=c " * (scale.line // 4) + ">cedar</a>")).encode()
-
-
-for tag in ("div", "blockquote", "ul><li", "table><tr><td", "b"):
-    closing = "</" + "></".join(reversed([part.strip("<") for part in tag.split("><")]))
-
-    def nested_tags(scale: Scale, tag: str = tag, closing: str = closing) -> bytes:
-        return (HTML % (f"<{tag}>" * scale.depth + WORDS + f"{closing}>" * scale.depth)).encode()
-
-    case(f".html nesting-{tag.partition('>')[0]}")(nested_tags)
-    if tag in ("div", "blockquote"):
-
-        def open_tags(scale: Scale, tag: str = tag) -> bytes:
-            return (HTML % (f"<{tag}>" * scale.depth + WORDS)).encode()
-
-        case(f".html nesting-open-{tag}")(open_tags)
-
-
-@case(".epub nesting-quotes")
-def nested_quotes(scale: Scale) -> bytes:
-    inner = "<blockquote>" * scale.depth + WORDS + "</blockquote>" * scale.depth
-    return with_text(".epub", lambda text: text.replace(WORDS, inner))
-
-
-@case(".html entity")
-def page_entity(scale: Scale) -> bytes:
-    page = f'<img src="{scale.url}"><iframe src="file://{scale.file}"></iframe><object data="{scale.url}"></object>'
-    page += f'<link rel=stylesheet href="{scale.url}"><xi:include href="file://{scale.file}"/>&e;'
-    return f"<!DOCTYPE html [{external(scale)}]>{HTML[15:] % (WORDS + page)}".encode()
-
-
-@case(".html entity-laughs")
-def page_laughs(scale: Scale) -> bytes:
-    return f"<!DOCTYPE html [{LAUGHS}]>{HTML[15:] % (WORDS + '&a10;')}".encode()
-
-
-@case(".html length")
-def page_length(scale: Scale) -> bytes:
-    return (HTML % (WORDS + "&#99999999999999;&#xFFFFFFFFFFFFFFFFFF;<meta charset=utf-32>")).encode()
-
-
-# Plain text and markup.
-
-
-@case(".txt line", ".rst line", ".org line")
-def line(scale: Scale) -> bytes:
-    return b"cedar" * (scale.line // 5)
-
-
-@case(".txt line-astral")
-def astral_line(scale: Scale) -> bytes:
-    return b"\r" + b"cedar" * (scale.line // 5) + "\U0001f332".encode()
-
-
-@case(".txt line-ends", ".md line-ends", ".rst line-ends", ".org line-ends", ".tex line-ends", ".html line-ends")
-def empty_lines(scale: Scale) -> bytes:
-    return WORDS.encode() + b"\n" * scale.line
-
-
-@case(".txt nesting")
-def nested_json(scale: Scale) -> bytes:
-    return b"[" * scale.depth + WORDS.encode() + b"]" * scale.depth
-
-
-@case(".txt entity")
-def text_entity(scale: Scale) -> bytes:
-    return with_entity(f"<a>{WORDS}</a>", external(scale)).encode()
-
-
-@case(".txt length")
-def lying_mark(scale: Scale) -> bytes:
-    return b"\xff\xfe" + WORDS.encode() + b"\xd8\x00" * (scale.line // 2)
-
-
-@case(".txt length-charset")
-def escapes(scale: Scale) -> bytes:
-    return b"\x1b$" * (scale.line // 2) + WORDS.encode()
-
-
-@case(".txt line-encoding")
-def unknown_encoding(scale: Scale) -> bytes:
-    return b"cedar " * (scale.line // 12) + b"\xe9\xe8\x80\xa4\xd0 " * (scale.line // 12)
-
-
-@case(".md bomb")
-def merged_keys(scale: Scale) -> bytes:
-    """YAML whose mappings merge each other ten times: 10 ** 12 keys."""
-    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 13))]
-    return ("---\n" + "\n".join(lines) + f"\n---\n{WORDS}").encode()
-
-
-@case(".md bomb-key")
-def nested_keys(scale: Scale) -> bytes:
-    """YAML with a key that would be written with 10 ** 12 words."""
-    lines = ["a0: &a0 [ha]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 13))]
-    return ("---\n" + "\n".join(lines) + f"\n? *a12\n: cedar\n---\n{WORDS}").encode()
-
-
-@case(".md bomb-number")
-def long_number(scale: Scale) -> bytes:
-    return f"+++\nweight = 0x{'f' * 60_000}\n+++\n{WORDS}".encode()
-
-
-@case(".md line")
-def heading_line(scale: Scale) -> bytes:
-    return b"# cedar" + b" " * scale.line + b"soil\n\n" + WORDS.encode()
-
-
-@case(".md line-marks")
-def heading_marks(scale: Scale) -> bytes:
-    return b"# cedar" + b" #" * (scale.line // 2) + b"soil\n\n" + WORDS.encode()
-
-
-@case(".md line-links")
-def link_line(scale: Scale) -> bytes:
-    return b"[" * scale.line + b"\n===\n" + WORDS.encode()
-
-
-@case(".md nesting")
-def nested_markdown(scale: Scale) -> bytes:
-    return b"> " * scale.depth + WORDS.encode() + b"\n\n" + b"- " * scale.depth + b"```\n" + WORDS.encode()
-
-
-@case(".md nesting-json")
-def nested_front_matter(scale: Scale) -> bytes:
-    return b'{"a": ' * scale.depth + b"\n" + WORDS.encode()
-
-
-@case(".md nesting-yaml")
-def nested_yaml(scale: Scale) -> bytes:
-    return b"---\na: " + b"[" * 20_000 + b"]" * 20_000 + b"\n---\n" + WORDS.encode()
-
-
-@case(".md nesting-toml")
-def nested_toml(scale: Scale) -> bytes:
-    return b"+++\na = " + b"[" * 30_000 + b"]" * 30_000 + b"\n+++\n" + WORDS.encode()
-
-
-@case(".md nesting-headings")
-def many_headings(scale: Scale) -> bytes:
-    return b"".join(b"#" * (level % 6 + 1) + b" cedar " * 30 + b"\n" for level in range(scale.depth // 10))
-
-
-@case(".md entity")
-def markdown_entity(scale: Scale) -> bytes:
-    text = f"---\ntitle: !!python/object/apply:open ['{scale.file}']\n---\n{WORDS}\n![a]({scale.url})\n"
-    return f"{text}\n--8<-- '{scale.file}'\n{{{{< include {scale.file} >}}}}".encode()
-
-
-@case(".md length")
-def front_matter_without_end(scale: Scale) -> bytes:
-    return b"---\ntitle: cedar\n" + b"a: b\n" * (scale.line // 5)
-
-
-@case(".rst nesting")
-def nested_rst(scale: Scale) -> bytes:
-    return b"".join(b" " * level + b"- cedar\n\n" for level in range(min(scale.depth // 50, 5_000)))
-
-
-@case(".rst entity")
-def rst_entity(scale: Scale) -> bytes:
-    text = (
-        f".. include:: {scale.file}\n\n.. raw:: html\n   :file: {scale.file}\n\n.. csv-table:: a\n   :url: {scale.url}"
-    )
-    return f"{WORDS}\n\n{text}\n\n.. image:: {scale.url}\n".encode()
-
-
-@case(".rst bomb")
-def rst_substitutions(scale: Scale) -> bytes:
-    lines = [".. |a0| replace:: ha ha ha", *(f".. |a{n}| replace:: {f'|a{n - 1}| ' * 10}" for n in range(1, 12))]
-    return ("\n".join(lines) + f"\n\n{WORDS} |a11|\n").encode()
-
-
-@case(".rst length")
-def rst_table(scale: Scale) -> bytes:
-    return (f"{WORDS}\n\n" + "=" * scale.line + " ==\na   b\n" + "=" * 10 + "\n").encode()
-
-
-@case(".org nesting")
-def nested_org(scale: Scale) -> bytes:
-    return b"*" * scale.depth + b" cedar\n" + b"#+BEGIN_QUOTE\n" * scale.depth + WORDS.encode()
-
-
-@case(".org entity")
-def org_entity(scale: Scale) -> bytes:
-    return (
-        f'#+INCLUDE: "{scale.file}"\n#+SETUPFILE: {scale.url}\n{WORDS} [[file:{scale.file}]] [[{scale.url}]]\n'.encode()
-    )
-
-
-@case(".org bomb")
-def org_macros(scale: Scale) -> bytes:
-    lines = ["#+MACRO: a0 ha ha", *(f"#+MACRO: a{n} {f'{{{{{{a{n - 1}}}}}}}' * 10}" for n in range(1, 12))]
-    return ("\n".join(lines) + f"\n{WORDS} {{{{{{a11}}}}}}\n").encode()
-
-
-@case(".org length")
-def org_table(scale: Scale) -> bytes:
-    return (f"{WORDS}\n|" + "|" * scale.line + "\n").encode()
-
-
-@case(".tex line")
-def tex_line(scale: Scale) -> bytes:
-    return b"\\section{" * (scale.line // 9) + WORDS.encode()
-
-
-@case(".tex line-math")
-def tex_math(scale: Scale) -> bytes:
-    return b"$" + b"a\n" * (scale.line // 2) + b"\\[ \\( " * (scale.line // 6)
-
-
-@case(".tex line-blanks")
-def tex_blanks(scale: Scale) -> bytes:
-    return WORDS.encode() + b" " * scale.line + b"x"
-
-
-@case(".tex nesting")
-def nested_braces(scale: Scale) -> bytes:
-    return b"\\title{" + b"{" * scale.depth + WORDS.encode() + b"}" * scale.depth + b"}"
-
-
-@case(".tex nesting-lists")
-def nested_environments(scale: Scale) -> bytes:
-    start, end = b"\\begin{itemize}\\item ", b"\\end{itemize}"
-    return start * scale.depth + WORDS.encode() + end * scale.depth
-
-
-@case(".tex entity")
-def tex_entity(scale: Scale) -> bytes:
-    file = scale.file
-    return f"\\input{{{file}}}\\include{{{file}}}\\verbatiminput{{{file}}}\\href{{{scale.url}}}{{a}} {WORDS}".encode()
-
-
-@case(".tex bomb")
-def marks_of_marks(scale: Scale) -> bytes:
-    """Formulas that hold the marks which the reader puts in their place: each one refers to itself twice."""
-    return f"{WORDS} $\ue0000\ue001\ue0000\ue001$".encode()
-
-
-@case(".tex length")
-def lonely_mark(scale: Scale) -> bytes:
-    """A mark of the reader without its number, which never goes away."""
-    return f"{WORDS} \ue000 \ue0007\ue001".encode()
-
-
-@case(".rtf line")
-def rtf_line(scale: Scale) -> bytes:
-    return b"{\\rtf1\\ansi " + b"cedar" * (scale.line // 5) + b"}"
-
-
-@case(".rtf nesting")
-def nested_groups(scale: Scale) -> bytes:
-    return b"{\\rtf1\\ansi " + b"{" * scale.depth + WORDS.encode() + b"}" * scale.depth + b"}"
-
-
-@case(".rtf nesting-tables")
-def nested_rows(scale: Scale) -> bytes:
-    return b"{\\rtf1\\ansi " + b"\\trowd\\itap99999999 a\\nestcell\\cell" * (scale.depth // 10) + b"\\row}"
-
-
-@case(".rtf length")
-def rtf_binary(scale: Scale) -> bytes:
-    return b"{\\rtf1\\ansi {\\pict\\bin4000000000 abc}\\u99999999999?\\uc2000000000 " + WORDS.encode() + b"}"
-
-
-@case(".rtf bomb")
-def rtf_sizes(scale: Scale) -> bytes:
-    return (
-        b"{\\rtf1\\ansi\\deftab2000000000\\li2000000000 "
-        + WORDS.encode()
-        + b"{\\pict\\picw2000000000\\pich2000000000 00}}"
-    )
-
-
-@case(".rtf entity")
-def rtf_fields(scale: Scale) -> bytes:
-    fields = "".join(
-        f'{{\\field{{\\*\\fldinst {kind} "{to}"}}{{\\fldrslt a}}}}'
-        for kind in ("INCLUDETEXT", "INCLUDEPICTURE", "LINK")
-        for to in (f"file://{scale.file}", scale.url)
-    )
-    return f"{{\\rtf1\\ansi {{\\*\\template {scale.url}}}{WORDS} {fields}}}".encode()
-
-
-# Mails and notebooks.
+# Mails.
 
 HEAD = b"Subject: Cedar\nFrom: a@example.org\nMIME-Version: 1.0\n"
+MIXED = HEAD + b'Content-Type: multipart/mixed; boundary="b"\n\n'
+ATTACHED = b'--b\nContent-Type: x/y\nContent-Disposition: attachment; filename="%s"\n\n\n' % (b"a" * 200)
+EXTERNAL_BODY = "--b\nContent-Type: message/external-body; access-type={}\n\nContent-Type: text/plain\n\n\n".format
 
 
-@case(".eml line")
-def mail_line(scale: Scale) -> bytes:
-    return HEAD + b"\n" + b"cedar" * (scale.line // 5)
-
-
-@case(".eml line-header")
-def mail_header(scale: Scale) -> bytes:
-    return b"Subject: " + b"cedar," * (scale.line // 6) + b"\n" + HEAD + b"\n" + WORDS.encode()
-
-
-@case(".eml line-addresses")
-def mail_addresses(scale: Scale) -> bytes:
-    return b"To: " + b'((((<a@b>,"' * (scale.line // 11) + b"\n" + HEAD + b"\n" + WORDS.encode()
-
-
-@case(".eml line-words")
-def mail_encoded_words(scale: Scale) -> bytes:
-    return b"Subject: " + b"=?utf-8?q?a?= " * (scale.line // 14) + b"\n" + HEAD + b"\n" + WORDS.encode()
-
-
-@case(".eml nesting")
-def nested_mails(scale: Scale) -> bytes:
-    return (HEAD + b"Content-Type: message/rfc822\n\n") * (scale.depth // 10) + HEAD + b"\n" + WORDS.encode()
-
-
-@case(".eml nesting-parts")
 def nested_parts(scale: Scale) -> bytes:
-    parts = (
-        b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (level, level)
-        for level in range(scale.depth // 10)
-    )
-    return HEAD + b"".join(parts) + b"\n" + WORDS.encode()
+    part = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
+    return HEAD + b"".join(part % (level, level) for level in range(scale.depth // 10)) + b"\n" + W
 
 
-@case(".eml entity")
-def mail_external(scale: Scale) -> bytes:
-    kinds = (
-        f'message/external-body; access-type=local-file; name="{scale.file}"',
-        f'message/external-body; access-type=URL; URL="{scale.url}"',
-    )
-    parts = "".join(f"--b\nContent-Type: {kind}\n\nContent-Type: text/plain\n\n\n" for kind in kinds)
-    page = f'--b\nContent-Type: text/html\n\n<p>{WORDS}<img src="{scale.url}"></p>\n'
-    return HEAD + f'Content-Type: multipart/mixed; boundary="b"\n\n{page}{parts}--b--\n'.encode()
-
-
-@case(".eml bomb")
-def many_attachments(scale: Scale) -> bytes:
-    name = "a" * 200
-    part = f'--b\nContent-Type: x/y\nContent-Disposition: attachment; filename="{name}"\n\n\n'.encode()
-    return HEAD + b'Content-Type: multipart/mixed; boundary="b"\n\n' + part * (scale.line // len(part))
-
-
-@case(".eml bomb-names")
 def continued_parameters(scale: Scale) -> bytes:
     name = b"".join(b"; name*%d*=%%41" % number for number in range(scale.line // 20))
-    return HEAD + b"Content-Type: text/plain" + name + b"\n\n" + WORDS.encode()
+    return HEAD + b"Content-Type: text/plain" + name + b"\n\n" + W
 
 
-@case(".eml length")
-def mail_lengths(scale: Scale) -> bytes:
-    lies = b"Content-Length: 99999999999999\nLines: -1\nContent-Transfer-Encoding: base64\n"
-    return HEAD + lies + b'Content-Type: text/plain; charset="utf-8"\n\n' + b"A" * 1_000_001
-
-
-@case(".eml length-codec")
 def mail_codec(scale: Scale) -> bytes:
     """A charset that is a codec of Python and no encoding of text."""
     packed_text = zlib.compress(b" " * (scale.bomb // 6), 9)
@@ -691,138 +289,43 @@ def mail_codec(scale: Scale) -> bytes:
     return HEAD + head + base64.encodebytes(packed_text)
 
 
-@case(".ipynb line")
-def notebook_line(scale: Scale) -> bytes:
-    cells = [{"cell_type": "markdown", "source": "cedar" * (scale.line // 5)}]
-    return json.dumps({"cells": cells, "nbformat": 4}).encode()
-
-
-@case(".ipynb nesting")
-def nested_notebook(scale: Scale) -> bytes:
-    return b'{"cells": ' + b"[" * scale.depth + b"]" * scale.depth + b"}"
-
-
-@case(".ipynb bomb")
-def repeated_language(scale: Scale) -> bytes:
-    """The name of the language, which stands at every cell, is long."""
-    cells = [{"cell_type": "code", "source": "x"}] * 20_000
-    language = {"language_info": {"name": "py" * 500_000}}
-    return json.dumps({"cells": cells, "metadata": language, "nbformat": 4}).encode()
-
-
-@case(".ipynb length")
-def heading_level(scale: Scale) -> bytes:
-    cells = [{"cell_type": "heading", "level": 10**10, "source": WORDS}]
-    return json.dumps({"cells": cells, "nbformat": 4}).encode()
-
-
-@case(".ipynb length-number")
-def notebook_number(scale: Scale) -> bytes:
-    return b'{"nbformat": ' + b"9" * scale.line + b', "cells": []}'
-
-
-@case(".ipynb entity")
-def notebook_entity(scale: Scale) -> bytes:
-    source = f'{WORDS}\n![a]({scale.url})<img src="file://{scale.file}">%load {scale.file}'
-    return json.dumps({"cells": [{"cell_type": "markdown", "source": source}], "nbformat": 4}).encode()
-
-
 # Outlook's compound files.
 
 
-def compound(fat: bytes, *, sectors: int = 1, directory: int = 1, more: bytes = b"") -> bytes:
+def compound(*fat: int, sectors: int = 1, more: bytes) -> bytes:
     """The header of a compound file, one sector of its table, and what follows."""
     head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(6)
-    head += struct.pack("<LLLLLLLLL", 0, sectors, directory, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0)
+    head += struct.pack("<LLLLLLLLL", 0, sectors, 1, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0)
     head += struct.pack("<L", 0) + b"\xff" * 432
-    return head + fat.ljust(512, b"\xff") + more.ljust(512, b"\0")
+    return head + struct.pack(f"<{len(fat)}L", *fat).ljust(512, b"\xff") + more.ljust(512, b"\0")
 
 
+SELF, END = 0xFFFFFFFD, 0xFFFFFFFE
 ROOT_ENTRY = (
     "Root Entry".encode("utf-16-le").ljust(64, b"\0") + struct.pack("<HBB", 22, 5, 1)
-    + struct.pack("<LLL", 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) + bytes(36) + struct.pack("<LQ", 0xFFFFFFFE, 0)
+    + struct.pack("<LLL", 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) + bytes(36) + struct.pack("<LQ", END, 0)
 )  # fmt: skip
 
+# PDFs.
 
-@case(".msg nesting")
-def chain_of_itself(scale: Scale) -> bytes:
-    return compound(struct.pack("<LL", 0xFFFFFFFD, 1), more=ROOT_ENTRY)
-
-
-@case(".msg length")
-def many_sectors(scale: Scale) -> bytes:
-    return compound(struct.pack("<LL", 0xFFFFFFFD, 0xFFFFFFFE), sectors=0x7FFFFFFF, more=ROOT_ENTRY)
+HELLO = content("Hello")
+ENDLESS = 2147483647
 
 
-@case(".msg bomb")
-def long_stream(scale: Scale) -> bytes:
-    """The root entry says that it has 2 ** 62 bytes."""
-    entry = ROOT_ENTRY[:116] + struct.pack("<LQ", 1, 1 << 62)
-    return compound(struct.pack("<LL", 0xFFFFFFFD, 0xFFFFFFFE), more=entry)
+def one_page(drawn: bytes, *more: bytes, resources: bytes = b"/Font << /F1 5 0 R >>") -> bytes:
+    return raw_pdf(CATALOG, ONE_PAGE, page(resources=resources), drawn, FONT, *more)
 
 
-@case(".msg line")
-def long_table(scale: Scale) -> bytes:
-    chain = b"".join(struct.pack("<L", number) for number in range(2, 128))
-    return compound(struct.pack("<LL", 0xFFFFFFFD, 2) + chain, more=ROOT_ENTRY * (scale.line // 128))
-
-
-# PDF.
-
-
-def one_page(stream: bytes, *more: bytes) -> bytes:
-    return raw_pdf(CATALOG, ONE_PAGE, page(), stream, FONT, *more)
-
-
-def _zlib(member: Packed) -> bytes:
+def deflated(member: Packed) -> bytes:
     """What `inflating` packed, as a zlib stream without its checksum, which no reader needs."""
-    return b"\x78\xda" + member.data
+    return one_page(stream(b"\x78\xda" + member.data, b"/Filter /FlateDecode"))
 
 
-@case(".pdf bomb")
-def pdf_bomb(scale: Scale) -> bytes:
-    data = _zlib(inflating(b"BT /F1 12 Tf 72 720 Td (Hello) Tj ET", scale.bomb, b""))
-    return one_page(stream(data, b"/Filter /FlateDecode"))
-
-
-@case(".pdf bomb-text")
-def pdf_text_bomb(scale: Scale) -> bytes:
-    unit = b"BT /F1 12 Tf 72 720 Td (cedar cedar cedar) Tj ET\n" * 1_000
-    return one_page(stream(_zlib(inflating(b"", scale.bomb, b"", unit)), b"/Filter /FlateDecode"))
-
-
-@case(".pdf bomb-forms")
-def pdf_forms(scale: Scale) -> bytes:
-    return nested_forms(40)
-
-
-@case(".pdf bomb-title")
 def pdf_title(scale: Scale) -> bytes:
     info = b"<< /Title (%s) >>" % (b"cedar " * (scale.line // 6))
-    return raw_pdf(CATALOG, ONE_PAGE, page(), content("Hello"), FONT, info, trailer=b"/Info 6 0 R")
+    return raw_pdf(CATALOG, ONE_PAGE, page(), HELLO, FONT, info, trailer=b"/Info 6 0 R")
 
 
-@case(".pdf line")
-def pdf_line(scale: Scale) -> bytes:
-    return one_page(stream(b"BT /F1 12 Tf 72 720 Td (%s) Tj ET" % (b"cedar" * (scale.line // 5))))
-
-
-@case(".pdf nesting")
-def pdf_nesting(scale: Scale) -> bytes:
-    return raw_pdf(CATALOG, ONE_PAGE, page(resources=b"/X " + b"[" * scale.depth), content("Hello"), FONT)
-
-
-@case(".pdf nesting-dictionaries")
-def pdf_dictionaries(scale: Scale) -> bytes:
-    return raw_pdf(CATALOG, ONE_PAGE, page(resources=b"/X " + b"<</A " * scale.depth), content("Hello"), FONT)
-
-
-@case(".pdf nesting-content")
-def pdf_content(scale: Scale) -> bytes:
-    return one_page(stream(b"[" * scale.depth + b"(" * scale.depth))
-
-
-@case(".pdf entity")
 def pdf_external(scale: Scale) -> bytes:
     file, url = scale.file.encode(), scale.url.encode()
     stream_of_file = b"<< /Length 0 /F (%s) /FFilter [] >>\nstream\n\nendstream" % file
@@ -831,113 +334,238 @@ def pdf_external(scale: Scale) -> bytes:
     )
     first = page().replace(b"/Contents 4 0 R", b"/Contents [4 0 R 6 0 R 7 0 R]")
     stream_of_url = b"<< /Length 0 /F << /FS /URL /F (%s) >> >>\nstream\n\nendstream" % url
-    return raw_pdf(action % (url, file), ONE_PAGE, first, content("Hello"), FONT, stream_of_file, stream_of_url)
-
-
-@case(".pdf length")
-def pdf_length(scale: Scale) -> bytes:
-    lying = content("Hello").replace(b"/Length ", b"/Length 99999999")
-    return one_page(lying)
-
-
-@case(".pdf length-negative")
-def pdf_negative(scale: Scale) -> bytes:
-    return one_page(content("Hello").replace(b"/Length ", b"/Length -"))
-
-
-@case(".pdf length-pages")
-def pdf_pages(scale: Scale) -> bytes:
-    return raw_pdf(CATALOG, ONE_PAGE.replace(b"/Count 1", b"/Count 2147483647"), page(), content("Hello"), FONT)
-
-
-@case(".pdf length-table")
-def pdf_table(scale: Scale) -> bytes:
-    return (
-        one_page(content("Hello")).replace(b"xref\n0 6", b"xref\n0 2147483647").replace(b"/Size 6", b"/Size 2147483647")
-    )
-
-
-@case(".pdf length-predictor")
-def pdf_predictor(scale: Scale) -> bytes:
-    parameters = b"/Filter /FlateDecode /DecodeParms << /Predictor 15 /Columns 2147483647 /Colors 32 >>"
-    return one_page(stream(zlib.compress(b"BT ET"), parameters))
+    return raw_pdf(action % (url, file), ONE_PAGE, first, HELLO, FONT, stream_of_file, stream_of_url)
 
 
 # Zip files as folders.
 
 
-@case(".zip bomb")
-def zip_bomb(scale: Scale) -> bytes:
-    return zip_of({"a.txt": inflating(b"cedar", scale.bomb, b"")})
+def lying_blanks(method: int) -> Builder:
+    return lambda scale: zip_of({"a.txt": packed(b" " * (scale.bomb // 6), method)._replace(size=1_000)})
 
 
-@case(".zip length")
-def zip_length(scale: Scale) -> bytes:
-    return zip_of({"a.txt": inflating(b"cedar", scale.bomb, b"")._replace(size=1_000)})
-
-
-@case(".zip length-bz2")
-def zip_bz2(scale: Scale) -> bytes:
-    return zip_of({"a.txt": packed(BLANKS * (scale.bomb // 6 // len(BLANKS)), ZIP_BZIP2)._replace(size=1_000)})
-
-
-@case(".zip length-lzma")
-def zip_lzma(scale: Scale) -> bytes:
-    return zip_of({"a.txt": packed(BLANKS * (scale.bomb // 6 // len(BLANKS)), ZIP_LZMA)._replace(size=1_000)})
-
-
-@case(".zip length-dictionary")
 def zip_dictionary(scale: Scale) -> bytes:
     """An LZMA member that asks for a dictionary of 4 GB."""
-    member = packed(WORDS.encode(), ZIP_LZMA)
-    properties = member.data[:5] + b"\xff\xff\xff\xff" + member.data[9:]
-    return zip_of({"a.txt": member._replace(data=properties)})
+    member = packed(W, ZIP_LZMA)
+    return zip_of({"a.txt": member._replace(data=member.data[:5] + b"\xff\xff\xff\xff" + member.data[9:])})
 
 
-@case(".zip length-large")
-def zip_large(scale: Scale) -> bytes:
-    return zip_of({"a.txt": packed(WORDS.encode())._replace(size=0xFFFFFFFE)})
+def overwritten(data: bytes, at: int, value: int) -> bytes:
+    return data[:at] + struct.pack("<L", value) + data[at + 4 :]
 
 
-@case(".zip length-offset")
 def zip_offset(scale: Scale) -> bytes:
-    data = zip_of({"a.txt": WORDS.encode(), "b.txt": WORDS.encode()})
-    at = data.rindex(b"PK\1\2")
-    return data[: at + 42] + struct.pack("<L", 0x7FFFFFFF) + data[at + 46 :]
+    data = zip_of({"a.txt": W, "b.txt": W})
+    return overwritten(data, data.rindex(b"PK\1\2") + 42, 0x7FFFFFFF)
 
 
-@case(".zip bomb-entries")
+def zip_link(scale: Scale) -> bytes:
+    """A member that is a symbolic link to a file outside."""
+    data = zip_of({"a.txt": scale.file.encode()})
+    return overwritten(data, data.index(b"PK\1\2") + 38, 0o120777 << 16)
+
+
 def zip_entries(scale: Scale) -> bytes:
     """A directory of very many members, all of them the same bytes."""
-    one = zip_of({"a.txt": WORDS.encode()})
+    one = zip_of({"a.txt": W})
     start, end = one.index(b"PK\1\2"), one.index(b"PK\5\6")
     entries = one[start:end] * (scale.line // (end - start))
     sizes = struct.pack("<HHHHLLH", 0, 0, 0xFFFE, 0xFFFE, len(entries), start, 0)
     return one[:start] + entries + b"PK\5\6" + sizes
 
 
-@case(".zip nesting")
 def zip_in_zip(scale: Scale) -> bytes:
-    data = zip_of({"a.txt": WORDS.encode()})
+    data = zip_of({"a.txt": W})
     for _ in range(50):
         data = zip_of({"a.zip": Packed(data, zlib.crc32(data), len(data), ZIP_STORED)})
     return data
 
 
-@case(".zip nesting-folders")
-def deep_folders(scale: Scale) -> bytes:
-    return zip_of({"a/" * 30_000 + "a.txt": WORDS.encode()})
+HTML = "<!doctype html><html><head><title>Cedar</title></head><body><p>%s</p></body></html>"
+TOP, FOOT = (part.encode() for part in HTML.split("%s"))
+CELLS = "<table><tr><td colspan=1000000000 rowspan=1000000000>cedar</td><td>b</td></tr></table>"
+RTF = b"{\\rtf1\\ansi "
+RTF_FIELDS = "".join(
+    f'{{\\field{{\\*\\fldinst {kind} "{to}"}}{{\\fldrslt a}}}}'
+    for kind in ("INCLUDETEXT", "INCLUDEPICTURE", "LINK")
+    for to in ("file://@file", "@url")
+)
+MERGED = "\n".join(tenfold("a0: &a0 {x: 1}", "a{n}: &a{n}\n  <<: [{ten}]", "*a{n}", 12, ", "))
+NESTED_KEYS = "\n".join(tenfold("a0: &a0 [ha]", "a{n}: &a{n} [{ten}]", "*a{n}", 12, ", "))
+SUBSTITUTIONS = "\n".join(tenfold(".. |a0| replace:: ha ha ha", ".. |a{n}| replace:: {ten}", "|a{n}| ", 11))
+MACROS = "\n".join(tenfold("#+MACRO: a0 ha ha", "#+MACRO: a{n} {ten}", "{{{{{{a{n}}}}}}}", 11))
 
-
-@case(".zip line")
-def zip_line(scale: Scale) -> bytes:
-    return zip_of({"a.md": heading_line(scale), "b.txt": line(scale)})
-
-
-@case(".zip entity")
-def zip_link(scale: Scale) -> bytes:
-    """A member that is a symbolic link to a file outside."""
-    data = bytearray(zip_of({"a.txt": scale.file.encode()}))
-    at = data.index(b"PK\1\2")
-    data[at + 38 : at + 42] = struct.pack("<L", 0o120777 << 16)
-    return bytes(data)
+FILES: dict[str, Builder] = {
+    **{name: changed(name.split()[0], change) for name, change in CHANGES.items()},
+    ".xlsx bomb-shared": shared_string,
+    ".epub bomb-spine": same_page_again,
+    # --- Web pages ---
+    ".html bomb": fixed(HTML % (WORDS + CELLS * 3)),
+    ".html bomb-lists": fixed(
+        HTML % (f"{WORDS}<ol start=99999999999999999999><li value=-9999999999>a</ol>" + "<h6>" * 1000)
+    ),
+    ".html line": long(b"cedar", TOP, FOOT),
+    ".html line-ends": long(b"\n", W),
+    ".html line-comments": long(b"<!--"),
+    ".html line-heads": long(b"<head "),
+    ".html line-attributes": long(b"b=c ", TOP + b"<a ", b">cedar</a>" + FOOT),
+    ".html nesting-div": nested(b"<div>", b"</div>", TOP, FOOT),
+    ".html nesting-open-div": nested(b"<div>", b"", TOP, FOOT),
+    ".html nesting-blockquote": nested(b"<blockquote>", b"</blockquote>", TOP, FOOT),
+    ".html nesting-open-blockquote": nested(b"<blockquote>", b"", TOP, FOOT),
+    ".html nesting-ul": nested(b"<ul><li>", b"</li></ul>", TOP, FOOT),
+    ".html nesting-table": nested(b"<table><tr><td>", b"</td></tr></table>", TOP, FOOT),
+    ".html nesting-b": nested(b"<b>", b"</b>", TOP, FOOT),
+    ".html entity": referring(
+        f"<!DOCTYPE html [{EXTERNAL}]>{HTML[15:]}".replace(
+            "%s",
+            f'{WORDS}<img src="@url"><iframe src="file://@file"></iframe><object data="@url"></object>'
+            '<link rel=stylesheet href="@url"><xi:include href="file://@file"/>&e;',
+        )
+    ),
+    ".html entity-laughs": fixed(f"<!DOCTYPE html [{LAUGHS}]>{HTML[15:] % (WORDS + '&a10;')}"),
+    ".html length": fixed(HTML % (WORDS + "&#99999999999999;&#xFFFFFFFFFFFFFFFFFF;<meta charset=utf-32>")),
+    # --- Plain text and markup ---
+    ".txt line": long(b"cedar"),
+    ".txt line-astral": long(b"cedar", b"\r", "\U0001f332".encode()),
+    ".txt line-ends": long(b"\n", W),
+    ".txt line-encoding": lambda scale: b"cedar " * (scale.line // 12) + b"\xe9\xe8\x80\xa4\xd0 " * (scale.line // 12),
+    ".txt nesting": nested(b"[", b"]"),
+    ".txt entity": referring(with_entity(f"<a>{WORDS}</a>", EXTERNAL)),
+    ".txt length": long(b"\xd8\x00", b"\xff\xfe" + W),
+    ".txt length-charset": long(b"\x1b$", b"", W),
+    ".md bomb": fixed(f"---\n{MERGED}\n---\n{WORDS}"),  # 10 ** 12 keys
+    ".md bomb-key": fixed(f"---\n{NESTED_KEYS}\n? *a12\n: cedar\n---\n{WORDS}"),
+    ".md bomb-number": fixed(f"+++\nweight = 0x{'f' * 60_000}\n+++\n{WORDS}"),
+    ".md line": long(b" ", b"# cedar", b"soil\n\n" + W),
+    ".md line-ends": long(b"\n", W),
+    ".md line-marks": long(b" #", b"# cedar", b"soil\n\n" + W),
+    ".md line-links": long(b"[", b"", b"\n===\n" + W),
+    ".md nesting": lambda scale: b"> " * scale.depth + W + b"\n\n" + b"- " * scale.depth + b"```\n" + W,
+    ".md nesting-json": nested(b'{"a": ', inner=b"\n" + W),
+    ".md nesting-yaml": fixed(b"---\na: " + b"[" * 20_000 + b"]" * 20_000 + b"\n---\n" + W),
+    ".md nesting-toml": fixed(b"+++\na = " + b"[" * 30_000 + b"]" * 30_000 + b"\n+++\n" + W),
+    ".md nesting-headings": lambda scale: b"".join(
+        b"#" * (level % 6 + 1) + b" cedar " * 30 + b"\n" for level in range(scale.depth // 10)
+    ),
+    ".md entity": referring(
+        f"---\ntitle: !!python/object/apply:open ['@file']\n---\n{WORDS}\n![a](@url)\n"
+        "\n--8<-- '@file'\n{{< include @file >}}"
+    ),
+    ".md length": long(b"a: b\n", b"---\ntitle: cedar\n"),
+    ".rst line": long(b"cedar"),
+    ".rst line-ends": long(b"\n", W),
+    ".rst nesting": lambda scale: b"".join(
+        b" " * level + b"- cedar\n\n" for level in range(min(scale.depth // 50, 5_000))
+    ),
+    ".rst entity": referring(
+        f"{WORDS}\n\n.. include:: @file\n\n.. raw:: html\n   :file: @file\n\n.. csv-table:: a\n   :url: @url"
+        "\n\n.. image:: @url\n"
+    ),
+    ".rst bomb": fixed(f"{SUBSTITUTIONS}\n\n{WORDS} |a11|\n"),
+    ".rst length": long(b"=", W + b"\n\n", b" ==\na   b\n==========\n"),
+    ".org line": long(b"cedar"),
+    ".org line-ends": long(b"\n", W),
+    ".org nesting": lambda scale: b"*" * scale.depth + b" cedar\n" + b"#+BEGIN_QUOTE\n" * scale.depth + W,
+    ".org entity": referring(f'#+INCLUDE: "@file"\n#+SETUPFILE: @url\n{WORDS} [[file:@file]] [[@url]]\n'),
+    ".org bomb": fixed(f"{MACROS}\n{WORDS} {{{{{{a11}}}}}}\n"),
+    ".org length": long(b"|", W + b"\n|", b"\n"),
+    ".tex line": long(b"\\section{", b"", W),
+    ".tex line-ends": long(b"\n", W),
+    ".tex line-math": lambda scale: b"$" + b"a\n" * (scale.line // 2) + b"\\[ \\( " * (scale.line // 6),
+    ".tex line-blanks": long(b" ", W, b"x"),
+    ".tex nesting": nested(b"{", b"}", b"\\title{", b"}"),
+    ".tex nesting-lists": nested(b"\\begin{itemize}\\item ", b"\\end{itemize}"),
+    ".tex entity": referring(f"\\input{{@file}}\\include{{@file}}\\verbatiminput{{@file}}\\href{{@url}}{{a}} {WORDS}"),
+    # formulas that hold the marks which the reader puts in their place, each of which refers to itself twice
+    ".tex bomb": fixed(f"{WORDS} $\ue0000\ue001\ue0000\ue001$"),
+    ".tex length": fixed(f"{WORDS} \ue000 \ue0007\ue001"),  # a mark without its number, which never goes away
+    ".rtf line": long(b"cedar", RTF, b"}"),
+    ".rtf nesting": nested(b"{", b"}", RTF, b"}"),
+    ".rtf nesting-tables": nested(b"\\trowd\\itap99999999 a\\nestcell\\cell", b"", RTF, b"\\row}", inner=b"", share=10),
+    ".rtf length": fixed(RTF + b"{\\pict\\bin4000000000 abc}\\u99999999999?\\uc2000000000 " + W + b"}"),
+    ".rtf bomb": fixed(
+        b"{\\rtf1\\ansi\\deftab2000000000\\li2000000000 " + W + b"{\\pict\\picw2000000000\\pich2000000000 00}}"
+    ),
+    ".rtf entity": referring(f"{{\\rtf1\\ansi {{\\*\\template @url}}{WORDS} {RTF_FIELDS}}}"),
+    # --- Mails and notebooks ---
+    ".eml line": long(b"cedar", HEAD + b"\n"),
+    ".eml line-header": long(b"cedar,", b"Subject: ", b"\n" + HEAD + b"\n" + W),
+    ".eml line-addresses": long(b'((((<a@b>,"', b"To: ", b"\n" + HEAD + b"\n" + W),
+    ".eml line-words": long(b"=?utf-8?q?a?= ", b"Subject: ", b"\n" + HEAD + b"\n" + W),
+    ".eml nesting": nested(HEAD + b"Content-Type: message/rfc822\n\n", inner=HEAD + b"\n" + W, share=10),
+    ".eml nesting-parts": nested_parts,
+    ".eml entity": referring(
+        f'{MIXED.decode()}--b\nContent-Type: text/html\n\n<p>{WORDS}<img src="@url"></p>\n'
+        + EXTERNAL_BODY('local-file; name="@file"')
+        + EXTERNAL_BODY('URL; URL="@url"')
+        + "--b--\n"
+    ),
+    ".eml bomb": long(ATTACHED, MIXED),
+    ".eml bomb-names": continued_parameters,
+    ".eml length": fixed(
+        HEAD + b"Content-Length: 99999999999999\nLines: -1\nContent-Transfer-Encoding: base64\n"
+        b'Content-Type: text/plain; charset="utf-8"\n\n' + b"A" * 1_000_001
+    ),
+    ".eml length-codec": mail_codec,
+    ".ipynb line": lambda scale: notebook(scale, {"cell_type": "markdown", "source": "cedar" * (scale.line // 5)}),
+    ".ipynb nesting": nested(b"[", b"]", b'{"cells": ', b"}", inner=b""),
+    ".ipynb bomb": lambda scale: notebook(  # the name of the language, which stands at every cell, is long
+        scale,
+        *[{"cell_type": "code", "source": "x"}] * 20_000,
+        metadata={"language_info": {"name": "py" * 500_000}},
+    ),
+    ".ipynb length": lambda scale: notebook(scale, {"cell_type": "heading", "level": 10**10, "source": WORDS}),
+    ".ipynb length-number": long(b"9", b'{"nbformat": ', b', "cells": []}'),
+    ".ipynb entity": lambda scale: notebook(
+        scale,
+        {"cell_type": "markdown", "source": f'{WORDS}\n![a](@url)<img src="file://@file">%load @file'},
+    ),
+    ".msg nesting": fixed(compound(SELF, 1, more=ROOT_ENTRY)),
+    ".msg length": fixed(compound(SELF, END, sectors=0x7FFFFFFF, more=ROOT_ENTRY)),
+    # the root entry says that it has 2 ** 62 bytes
+    ".msg bomb": fixed(compound(SELF, END, more=ROOT_ENTRY[:116] + struct.pack("<LQ", 1, 1 << 62))),
+    ".msg line": lambda scale: compound(SELF, 2, *range(2, 128), more=ROOT_ENTRY * (scale.line // 128)),
+    # --- PDFs ---
+    ".pdf bomb": lambda scale: deflated(inflating(b"BT /F1 12 Tf 72 720 Td (Hello) Tj ET", scale.bomb, b"")),
+    ".pdf bomb-text": lambda scale: deflated(
+        inflating(b"", scale.bomb, b"", b"BT /F1 12 Tf 72 720 Td (cedar cedar cedar) Tj ET\n" * 1_000)
+    ),
+    ".pdf bomb-forms": lambda scale: nested_forms(40),
+    ".pdf bomb-title": pdf_title,
+    ".pdf line": lambda scale: one_page(stream(b"BT /F1 12 Tf 72 720 Td (%s) Tj ET" % (b"cedar" * (scale.line // 5)))),
+    ".pdf nesting": lambda scale: one_page(HELLO, resources=b"/X " + b"[" * scale.depth),
+    ".pdf nesting-dictionaries": lambda scale: one_page(HELLO, resources=b"/X " + b"<</A " * scale.depth),
+    ".pdf nesting-content": lambda scale: one_page(stream(b"[" * scale.depth + b"(" * scale.depth)),
+    ".pdf entity": pdf_external,
+    ".pdf length": fixed(one_page(HELLO.replace(b"/Length ", b"/Length 99999999"))),
+    ".pdf length-negative": fixed(one_page(HELLO.replace(b"/Length ", b"/Length -"))),
+    ".pdf length-pages": fixed(
+        raw_pdf(CATALOG, ONE_PAGE.replace(b"/Count 1", b"/Count %d" % ENDLESS), page(), HELLO, FONT)
+    ),
+    ".pdf length-table": fixed(
+        one_page(HELLO).replace(b"xref\n0 6", b"xref\n0 %d" % ENDLESS).replace(b"/Size 6", b"/Size %d" % ENDLESS)
+    ),
+    ".pdf length-predictor": fixed(
+        one_page(
+            stream(
+                zlib.compress(b"BT ET"),
+                b"/Filter /FlateDecode /DecodeParms << /Predictor 15 /Columns %d /Colors 32 >>" % ENDLESS,
+            )
+        )
+    ),
+    # --- Zip files as folders ---
+    ".zip bomb": lambda scale: zip_of({"a.txt": inflating(b"cedar", scale.bomb, b"")}),
+    ".zip length": lambda scale: zip_of({"a.txt": inflating(b"cedar", scale.bomb, b"")._replace(size=1_000)}),
+    ".zip length-bz2": lying_blanks(ZIP_BZIP2),
+    ".zip length-lzma": lying_blanks(ZIP_LZMA),
+    ".zip length-dictionary": zip_dictionary,
+    ".zip length-large": fixed(zip_of({"a.txt": packed(W)._replace(size=0xFFFFFFFE)})),
+    ".zip length-offset": zip_offset,
+    ".zip bomb-entries": zip_entries,
+    ".zip nesting": zip_in_zip,
+    ".zip nesting-folders": fixed(zip_of({"a/" * 30_000 + "a.txt": W})),
+    ".zip line": lambda scale: zip_of({"a.md": FILES[".md line"](scale), "b.txt": FILES[".txt line"](scale)}),
+    ".zip entity": zip_link,
+}
+CASES = {(name.split()[0], name.split()[1]): builder for name, builder in FILES.items()}
