@@ -107,7 +107,7 @@ PACKED = {
     ".xlsx": "xl/worksheets/sheet1.xml",
     ".odt": "content.xml",
     ".ods": "content.xml",
-    ".epub": "a.xhtml",
+    ".epub": "text/a.xhtml",
 }
 """Formats that are zip files, and their member that has the words."""
 
@@ -257,10 +257,10 @@ def shared_string(scale: Scale) -> bytes:
 def same_page_again(scale: Scale) -> bytes:
     """A book of which one chapter is listed a million times."""
     members, text = members_of(".epub")
-    members["a.xhtml"] = text.replace(WORDS, "cedar " * 20_000).encode()
-    book = members["book.opf"]
+    members["text/a.xhtml"] = text.replace(WORDS, "cedar " * 20_000).encode()
+    book = members["text/book.opf"]
     assert isinstance(book, bytes)
-    members["book.opf"] = book.replace(b'<itemref idref="a"/>', b'<itemref idref="a"/>' * 100_000)
+    members["text/book.opf"] = book.replace(b'<itemref idref="p0"/>', b'<itemref idref="p0"/>' * 100_000)
     return zip_of(members)
 
 

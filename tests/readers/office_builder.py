@@ -12,6 +12,7 @@ from html import escape
 from importlib import import_module
 from io import BytesIO
 from typing import NamedTuple
+from urllib.parse import quote
 
 from ragistry.readers.blocks import ReadDocument, answer_of
 from ragistry.readers.formats import FORMATS
@@ -264,6 +265,35 @@ def ods(phrases: Sequence[str], body: str, style: str = "", **pieces: str) -> by
 def rtf(phrases: Sequence[str], body: str) -> bytes:
     styles = r"{\stylesheet{\s1 heading 1;}}"
     return (r"{\rtf1\ansi " + styles + each(body, phrases) + "}").encode()
+
+
+# --- Books ---
+
+
+def xhtml(body: str) -> str:
+    names = 'xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"'
+    return f"<html {names}><head><title>Book</title></head><body>{body}</body></html>"
+
+
+def epub_file(pages: Mapping[str, str], contents: str = "", title: str = "Book") -> bytes:
+    """A book of pages by their names; ``contents``: links, which are the items of the table of contents."""
+    kind = 'media-type="application/xhtml+xml"'
+    items = "".join(f'<item id="p{at}" href="{quote(name)}" {kind}/>' for at, name in enumerate(pages))
+    order = "".join(f'<itemref idref="p{at}"/>' for at in range(len(pages)))
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="i">'
+        '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="i">1</dc:identifier>'
+        f"<dc:title>{title}</dc:title><dc:language>en</dc:language></metadata>"
+        f'<manifest><item id="nav" href="nav.xhtml" properties="nav" {kind}/>{items}</manifest>'
+        f"<spine>{order}</spine></package>"
+    )
+    container = (
+        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="text/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    )
+    files = {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "text/book.opf": package}
+    files["text/nav.xhtml"] = xhtml(f'<nav epub:type="toc"><ol>{contents}</ol></nav>')
+    return zipped(files | {f"text/{name}": xhtml(body) for name, body in pages.items()})
 
 
 ODF_KINDS = {".odt": "text", ".odp": "presentation", ".ods": "spreadsheet"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
+
+from tests.readers.office_builder import epub_file, odf_file, p
 
 TITLE, HEADING, WORDS = "Cedar report", "Roots and soil", "The cedar needs a sandy soil."
 
@@ -52,39 +53,13 @@ def xlsx(path: Path) -> None:
     book.save(str(path))
 
 
-def _zipped(path: Path, kind: str, files: dict[str, str]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", kind, zipfile.ZIP_STORED)
-        for name, text in files.items():
-            archive.writestr(name, text)
-
-
 def odt(path: Path) -> None:
-    names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{of}:1.0"'
-        for name, of in (("office", "office"), ("text", "text"))
-    )
-    body = f'<text:h text:outline-level="1">{HEADING}</text:h><text:p>{WORDS}</text:p>'
-    content = f'<?xml version="1.0"?><office:document-content {names}><office:body><office:text>{body}</office:text>'
-    title = f'<office:meta><dc:title xmlns:dc="http://purl.org/dc/elements/1.1/">{TITLE}</dc:title></office:meta>'
-    meta = f'<?xml version="1.0"?><office:document-meta {names}>{title}</office:document-meta>'
-    files = {"content.xml": f"{content}</office:body></office:document-content>", "meta.xml": meta}
-    _zipped(path, "application/vnd.oasis.opendocument.text", files)
+    body = f'<text:h text:outline-level="1">{HEADING}</text:h>{p(WORDS)}'
+    path.write_bytes(odf_file("text", body, meta=f"<dc:title>{TITLE}</dc:title>"))
 
 
 def epub(path: Path) -> None:
-    container = (
-        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
-    )
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="i">'
-        '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="i">1</dc:identifier>'
-        f'<dc:title>{TITLE}</dc:title><dc:language>en</dc:language></metadata><manifest><item id="a" href="a.xhtml" '
-        'media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>'
-    )
-    page = f'<html xmlns="http://www.w3.org/1999/xhtml"><body><h1>{HEADING}</h1><p>{WORDS}</p></body></html>'
-    _zipped(path, "application/epub+zip", {"META-INF/container.xml": container, "book.opf": package, "a.xhtml": page})
+    path.write_bytes(epub_file({"a.xhtml": f"<h1>{HEADING}</h1><p>{WORDS}</p>"}, title=TITLE))
 
 
 def html(path: Path) -> None:

@@ -6,13 +6,13 @@ The lines of place ``n`` have the word ``mark<n>``.
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ragistry.chunking.places import place_at
 from ragistry.types import Chunk, Document
+from tests.readers.office_builder import epub_file
 
 MARK = re.compile(r"mark(\d+)")
 SENTENCE = re.compile(r"(?:Sentence \d+ of |Section )mark\d+(?: has words to read\.)?")
@@ -77,38 +77,17 @@ def docx(path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:
     return [{"heading_context": f"Part mark{place}"} for place in range(len(counts))]
 
 
-def epub(path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:
-    """A book whose chapters have their titles in the text, in the table of contents, or in both."""
-    container = (
-        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="text/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
-    )
-    kind = 'media-type="application/xhtml+xml"'
-    numbers = range(len(counts))
-    order = "".join(f'<itemref idref="c{n}"/>' for n in numbers)
-    items = "".join(f'<item id="c{n}" href="c%20{n}.xhtml" {kind}/>' for n in numbers)
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="i">'
-        '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="i">1</dc:identifier>'
-        f'<dc:title>Book</dc:title></metadata><manifest><item id="nav" href="nav.xhtml" properties="nav" {kind}/>'
-        f"{items}</manifest><spine>{order}</spine></package>"
-    )
-    links = "".join(f'<li><a href="c%20{n}.xhtml#top">Chapter mark{n}</a></li>' for n in numbers if n % 3 != 1)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
-        archive.writestr("META-INF/container.xml", container)
-        archive.writestr("text/book.opf", package)
-        archive.writestr("text/nav.xhtml", _page(f'<nav epub:type="toc"><ol>{links}</ol></nav>'))
-        for place, count in enumerate(counts):
-            heading = f"<h2>Chapter mark{place}</h2>" if place % 3 else ""
-            body = heading + "".join(f"<p>{line}</p>" for line in words_of(place, count))
-            archive.writestr(f"text/c {place}.xhtml", _page(body))
-    return [{"chapter": f"Chapter mark{place}"} for place in numbers]
-
-
-def _page(body: str) -> str:
-    names = 'xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"'
-    return f"<html {names}><head><title>Book</title></head><body>{body}</body></html>"
+def epub(path: Path, counts: Sequence[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A book whose chapters have their titles in the text, in the table of contents, or in both; and ``more`` words."""
+    pages = {}
+    for place, count in enumerate(counts):
+        heading = f"<h2>Chapter mark{place}</h2>" if place % 3 else ""
+        pages[f"c {place}.xhtml"] = heading + "".join(
+            f"<p>{line}</p>" for line in [*words_of(place, count), *more[place : place + 1]]
+        )
+    links = (f'<li><a href="c%20{n}.xhtml#top">Chapter mark{n}</a></li>' for n in range(len(counts)) if n % 3 != 1)
+    path.write_bytes(epub_file(pages, "".join(links)))
+    return [{"chapter": f"Chapter mark{place}"} for place in range(len(counts))]
 
 
 def md(path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:

@@ -2,92 +2,49 @@
 
 from __future__ import annotations
 
-import io
 import json
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from importlib import import_module
 
 import pytest
 
-from ragistry.readers import docx, html_page, notebook, org, rtf, sheets
 from ragistry.readers.blocks import Place
+from ragistry.readers.formats import FORMATS
 from ragistry.testing.readers import ReaderConformance
+from tests.readers.test_office_table import build
 
-WORDS = {"prune the roses": Place(), "water the tomatoes": Place()}
-
-
-class TestHtml(ReaderConformance):
-    reader = staticmethod(html_page.read)
-    suffix = ".html"
-    phrases = WORDS
-
-    @pytest.fixture
-    def data(self) -> bytes:
-        return b"<html><body><h1>prune the roses</h1><p>in <b>March</b></p><p>water the tomatoes</p></body></html>"
+PHRASES = ["prune the roses", "water the tomatoes"]
+ANYWHERE = dict.fromkeys(PHRASES, Place())
+SHEETS = {phrase: Place(sheet=f"S{number}") for number, phrase in enumerate(PHRASES, 1)}
+SLIDES = {phrase: Place(page=number) for number, phrase in enumerate(PHRASES, 1)}
+CELLS = [{"cell_type": "markdown", "source": [phrase], "metadata": {}} for phrase in PHRASES]
+NOTEBOOK = {"cells": CELLS, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
-class TestOrg(ReaderConformance):
-    reader = staticmethod(org.read)
-    suffix = ".org"
-    phrases = WORDS
+def suite(suffix: str, data: bytes = b"", places: Mapping[str, Place] = ANYWHERE) -> type[ReaderConformance]:
+    """The suite for the reader of a format; without data, over a file of an office program."""
+    whole = data or build("paragraphs", suffix, PHRASES)
 
-    @pytest.fixture
-    def data(self) -> bytes:
-        return b"* prune the roses\nin March\n** July\n- water the tomatoes\n"
+    class Suite(ReaderConformance):
+        reader = staticmethod(import_module(f"ragistry.readers.{FORMATS[suffix].module}").read)
+        phrases = places
 
+        @pytest.fixture
+        def data(self) -> bytes:
+            return whole
 
-class TestRtf(ReaderConformance):
-    reader = staticmethod(rtf.read)
-    suffix = ".rtf"
-    phrases = WORDS
-
-    @pytest.fixture
-    def data(self) -> bytes:
-        return rb"{\rtf1\ansi prune the {\b roses}\par water the tomatoes\par}".replace(b"{\\b roses}", b"roses")
+    Suite.suffix = suffix
+    return Suite
 
 
-class TestNotebook(ReaderConformance):
-    reader = staticmethod(notebook.read)
-    suffix = ".ipynb"
-    phrases = WORDS
-
-    @pytest.fixture
-    def data(self) -> bytes:
-        cells = [{"cell_type": "markdown", "source": [phrase], "metadata": {}} for phrase in WORDS]
-        return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
-
-
-class TestDocx(ReaderConformance):
-    reader = staticmethod(docx.read)
-    suffix = ".docx"
-    phrases = WORDS
-
-    @pytest.fixture
-    def data(self) -> bytes:
-        from docx import Document
-
-        document: Any = Document()
-        for phrase in WORDS:
-            document.add_paragraph(phrase)
-        return _saved(document)
-
-
-class TestSheets(ReaderConformance):
-    reader = staticmethod(sheets.read)
-    suffix = ".xlsx"
-    phrases: ClassVar = {"prune the roses": Place(sheet="March"), "water the tomatoes": Place(sheet="July")}
-
-    @pytest.fixture
-    def data(self) -> bytes:
-        from openpyxl import Workbook
-
-        book: Any = Workbook()
-        book.remove(book.active)
-        for phrase, place in self.phrases.items():
-            book.create_sheet(place.sheet).append(["to do", phrase])
-        return _saved(book)
-
-
-def _saved(document: Any) -> bytes:
-    stream = io.BytesIO()
-    document.save(stream)
-    return stream.getvalue()
+TestHtml = suite(".html", b"<body><h1>prune the roses</h1><p>in <b>March</b></p><p>water the tomatoes</p></body>")
+TestOrg = suite(".org", b"* prune the roses\nin March\n** July\n- water the tomatoes\n")
+TestNotebook = suite(".ipynb", json.dumps(NOTEBOOK).encode())
+TestRst = suite(".rst", b"prune the roses\n===============\n\nIn *March*.\n\n- water the tomatoes\n")
+TestRtf = suite(".rtf")
+TestDocx = suite(".docx")
+TestOdt = suite(".odt")
+TestSlides = suite(".pptx", places=SLIDES)
+TestOpenSlides = suite(".odp", places=SLIDES)
+TestSheets = suite(".xlsx", places=SHEETS)
+TestOpenSheets = suite(".ods", places=SHEETS)

@@ -12,25 +12,10 @@ import pytest
 
 from ragistry.readers.blocks import ReadDocument
 from ragistry.readers.by_format import read_document
-from tests.readers.office_builder import zipped
+from tests.readers.office_builder import epub_file
 
 URL, TEXT = "https://example.org/a/key?x=1&y=2", "handbook"
 XML = escape(URL)
-
-
-def epub(text: str) -> bytes:
-    container = (
-        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="b.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
-    )
-    book = (
-        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata/><manifest><item id="a" href="a.xhtml" '
-        'media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>'
-    )
-    page = (
-        f'<html xmlns="http://www.w3.org/1999/xhtml"><body><p>See <a href="{XML}">{escape(text)}</a></p></body></html>'
-    )
-    return zipped({"META-INF/container.xml": container, "b.opf": book, "a.xhtml": page})
 
 
 def eml(text: str) -> bytes:
@@ -41,7 +26,7 @@ def eml(text: str) -> bytes:
 FORMS: dict[str, Callable[[str], bytes]] = {
     "html": lambda text: f'<html><body><p>See <a href="{XML}">{escape(text)}</a>.</p></body></html>'.encode(),
     "eml": eml,
-    "epub": epub,
+    "epub": lambda text: epub_file({"a.xhtml": f'<p>See <a href="{XML}">{escape(text)}</a></p>'}),
     "ipynb": lambda text: (
         f'{{"cells": [{{"cell_type": "markdown", "source": ["See [{text}]({URL})"]}}], "metadata": {{}}}}'.encode()
     ),

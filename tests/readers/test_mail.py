@@ -11,6 +11,7 @@ import pytest
 
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError
 from ragistry.readers.by_format import read_document
+from ragistry.readers.extract import extract
 from tests.readers.office_files import docx_of
 from tests.readers.outlook_files import compound_file, outlook_folder
 
@@ -106,9 +107,11 @@ def test_body_is_decoded_as_programs_mean_the_name(name: str, encoding: str, wor
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_header_without_encoding_is_read(encoding: str) -> None:
-    document = read("Subject: Größe\r\nFrom: Änn <a@b>\r\n\r\nbody".encode(encoding))
-    assert (document.info["Title"], document.info["Author"]) == ("Größe", "Änn <a@b>")
+def test_header_without_encoding_is_read(encoding: str, tmp_path: Path) -> None:
+    head = "Subject: Größe\r\nFrom: Änn <a@b>\r\nDate: Mon, 02 Mar 2026 10:00:00 +0100\r\n\r\nbody"
+    (tmp_path / "a.eml").write_bytes(head.encode(encoding))
+    times = {"date": "2026-03-02", "created": "2026-03-02T09:00:00Z"}
+    assert extract(tmp_path / "a.eml").metadata == {"title": "Größe", "author": "Änn <a@b>", **times}
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from email.message import EmailMessage
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZipFile
 
 import pytest
 
@@ -18,8 +16,9 @@ from ragistry.readers.extract import SUPPORTED_FORMATS, extract
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import FORMATS, OFFICE_EXTS
 from ragistry.readers.office_package import picture_text
-from tests.messages import check_message, refused
+from tests.messages import refused
 from tests.readers import office_files
+from tests.readers.office_builder import odf_file, p
 from tests.readers.office_files import HEADING, MAKERS, TITLE, WORDS
 
 WITHOUT_TITLE = {".rtf"}
@@ -47,15 +46,6 @@ def test_text_title_and_headings_are_taken_in(document: Path) -> None:
     assert document.suffix in SUPPORTED_FORMATS
 
 
-def test_a_page_has_no_head_and_no_scripts(tmp_path: Path) -> None:
-    MAKERS[".html"](tmp_path / "a.html")
-    text = extract(tmp_path / "a.html").text
-    assert text.startswith(f"# {HEADING}")
-    assert "Grüße" in text
-    assert "alert" not in text
-    assert "author" not in text
-
-
 @pytest.mark.parametrize("suffix", PACKED)
 def test_a_broken_document_is_called_that(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"broken{suffix}"
@@ -67,43 +57,6 @@ def test_a_broken_document_is_called_that(suffix: str, tmp_path: Path) -> None:
     path.write_bytes(b"")
     with refused(ExtractionError):
         extract(path)
-
-
-def mail_with(body: str, subtype: str = "plain", charset: str = "utf-8") -> EmailMessage:
-    mail = EmailMessage()
-    mail["Subject"], mail["From"], mail["Date"] = "Grüße", "Zoë <z@example.org>", "Mon, 02 Mar 2026 10:00:00 +0100"
-    mail.set_content(body, subtype=subtype, charset=charset)
-    return mail
-
-
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
-def test_a_mail_has_its_sender_its_date_and_its_letters(charset: str, tmp_path: Path) -> None:
-    (tmp_path / "a.eml").write_bytes(bytes(mail_with("Die Zeder wächst.\n", charset=charset)))
-    found = extract(tmp_path / "a.eml")
-    assert found.text.endswith("\n\nDie Zeder wächst.")
-    times = {"date": "2026-03-02", "created": "2026-03-02T09:00:00Z"}
-    assert found.metadata == {"title": "Grüße", "author": "Zoë <z@example.org>", **times}
-
-
-def test_a_mail_in_html_is_markdown_and_its_attachments_are_named(tmp_path: Path) -> None:
-    mail = mail_with("<html><body><h1>Cedar</h1><p>It needs sand.</p></body></html>", "html")
-    mail.add_attachment(b"\0", maintype="application", subtype="octet-stream", filename="soil.bin")
-    (tmp_path / "a.eml").write_bytes(bytes(mail))
-    found = extract(tmp_path / "a.eml")
-    assert "# Cedar\n\nIt needs sand." in found.text
-    [lost] = found.lost
-    check_message(lost, "soil.bin")
-
-
-def test_a_notebook_keeps_letters_code_and_what_it_printed(tmp_path: Path) -> None:
-    printed = [{"output_type": "stream", "name": "stdout", "text": ["40 mm\n"]}]
-    cells = [
-        {"cell_type": "markdown", "source": ["# Größe\n", "雪松"]},
-        {"cell_type": "code", "source": "print(rain)", "outputs": printed},
-    ]
-    for notebook in ({"cells": cells, "nbformat": 4}, {"worksheets": [{"cells": cells}], "nbformat": 3}):
-        (tmp_path / "a.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-        assert extract(tmp_path / "a.ipynb").text == ("# Größe\n雪松\n\n```python\nprint(rain)\n```\n\n```\n40 mm\n```")
 
 
 @pytest.mark.parametrize("suffix", sorted(MAKERS.keys() - {".html", ".xlsx"}))
@@ -216,28 +169,22 @@ def test_templates_shows_and_files_with_macros_are_read_as_their_twins(suffix: s
     assert len(found.text) > 20
 
 
-def repeated_odf(kind: str, rows: int, columns: int, cell: str) -> bytes:
+def repeated(kind: str, rows: int, columns: int, cell: str) -> bytes:
     """A document of forty tables, each with one row and one cell that are repeated."""
-    names = ("office", "table", "text")
-    spaces = " ".join(f'xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in names)
     table = (
         f'<table:table table:name="Big"><table:table-row table:number-rows-repeated="{rows}">'
-        f'<table:table-cell table:number-columns-repeated="{columns}"><text:p>{cell}</text:p></table:table-cell>'
+        f'<table:table-cell table:number-columns-repeated="{columns}">{p(cell)}</table:table-cell>'
         "</table:table-row></table:table>"
     )
-    body = f"<office:body><office:{kind}>{table * 40}</office:{kind}></office:body>"
-    data = BytesIO()
-    with ZipFile(data, "w", ZIP_DEFLATED) as archive:
-        archive.writestr("content.xml", f"<office:document-content {spaces}>{body}</office:document-content>")
-    return data.getvalue()
+    return odf_file(kind, table * 40)
 
 
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.ods", repeated_odf("spreadsheet", 1_000, 1_000, "valve" * 50)),
-        ("b.ods", repeated_odf("spreadsheet", 1_000, 1, 'a<text:s text:c="99"/>b' * 50)),
-        ("c.odt", repeated_odf("text", 1_000, 1_000, "valve" * 50)),
+        ("a.ods", repeated("spreadsheet", 1_000, 1_000, "valve" * 50)),
+        ("b.ods", repeated("spreadsheet", 1_000, 1, 'a<text:s text:c="99"/>b' * 50)),
+        ("c.odt", repeated("text", 1_000, 1_000, "valve" * 50)),
     ],
 )
 def test_repetitions_inside_each_other_are_cut_and_named(tmp_path: Path, name: str, data: bytes) -> None:

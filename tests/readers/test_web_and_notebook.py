@@ -65,6 +65,7 @@ SHOWN = [
     ("<svg><title>Plan</title><text>Valve</text></svg> <ruby>漢<rp>(<rt>kan<rp>)</ruby>", "Plan Valve 漢(kan)"),
     ("<p># no heading<br>---", "\\# no heading\n\\---"),
     ("<script>no()</script><style>no</style><template>no</template><p>yes", "yes"),
+    ("<head><title>no</title><meta name='author' content='no'></head><body><p>yes</body>", "yes"),
     ("text <p>more <b>bold", "text\n\nmore **bold**"),
 ]
 
@@ -110,6 +111,7 @@ def test_outputs_and_errors_of_a_notebook() -> None:
         {"cell_type": "code", "source": "print(1)", "outputs": outputs},
     ]
     _, text = read(json.dumps({"cells": cells, "metadata": {}}), ".ipynb")
+    assert read(json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}), ".ipynb")[1] == text
     for phrase in ("# Title", "print(1)", "printed Grüße", "shown **bold**", "**marked**", "ValueError: wrong valve"):
         assert phrase in text
     assert ("\x1b" in text, text.count("ValueError")) == (False, 1)
