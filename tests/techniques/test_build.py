@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from pocketflow import Node
 
 from ragistry import Workspace, open_workspace
-from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, TechniqueError
+from ragistry.errors import ConfigError, InvalidConfigError, TechniqueError
 from ragistry.evaluation import Dataset, Text, compare
 from ragistry.pipelines import END, PipelineBuilder
-from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
-from ragistry.techniques.hybrid import HybridTechnique
-from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.testing.hashed import HashingEmbedder
-from ragistry.types import Document, EmbeddedChunk
-from tests.messages import refused
-from tests.techniques.doubles import Ready, ids, scored, traced
+from ragistry.types import Document
+from tests.messages import check_message, refused
+from tests.techniques.doubles import Ready, degraded, ids, scored, traced
 from tests.techniques.plugins import Shout
 
 TEXTS = {"tea": "Green tea is steeped.", "rain": "A cold front brings rain.", "backup": "Restore a backup."}
@@ -32,13 +28,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
             opened.library.create_collection(name)
             opened.library.ingest_text(text, f"{name}.txt", name)
         yield opened
-
-
-class Invoked:
-    """A retriever of LangChain."""
-
-    def invoke(self, query):
-        return []
 
 
 def found(technique, query="restore backup", **options):
@@ -115,37 +104,37 @@ def test_step_may_be_a_node_by_its_class(workspace):
         workspace.build(entry)
 
 
-@pytest.mark.parametrize(
-    ("entry", "named"),
-    [
-        ({"use": "bm25", "tpo_k": 3}, "built.tpo_k"),
-        ({"use": "hybird"}, "'hybrid'"),
-        ({"use": "hybrid", "bases": ["bm25", "naiv"]}, "'naive'"),
-        ({"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 0}]}, "built.bases[1].top_k"),
-        ({"use": "hybrid"}, "bases"),
-        ({"use": "distinct", "base": "bm25", "generator": "writer"}, "generator"),
-    ],
-)
-def test_mistakes_in_an_entry_are_those_of_the_file(workspace, entry, named):
-    with refused(InvalidConfigError, "build: ", named):
-        workspace.build(entry)
+ROUTED = {"use": "collection_routed", "base": "naive", "router": "all", "techniques": {"tea": "bm25", "rain": "bm25"}}
 
 
 @pytest.mark.parametrize(
-    ("entry", "named"),
+    ("kind", "entry", "named"),
     [
-        ({"use": "hybrid", "bases": ["bm25", 5]}, "built.bases[1] is 5"),
-        ({"use": Shout, "base": Shout}, "{'use': CLASS}"),
-        ({"use": Shout, "base": len}, "retrieve"),
-        ({"use": Shout, "base": Invoked()}, "as_technique"),
-        ({"use": Shout, "base": [Ready()]}, "built.base"),
-        ({"use": Shout, "base": None}, "built.base is None"),
-        ("hybrid", "{'use': 'hybrid'}"),
-        (["bm25", "naive"], "['bm25', 'naive']"),
+        (InvalidConfigError, {"use": "bm25", "tpo_k": 3}, "built.tpo_k"),
+        (InvalidConfigError, {"use": "hybird"}, "'hybrid'"),
+        (InvalidConfigError, {"use": "hybrid", "bases": ["bm25", "naiv"]}, "'naive'"),
+        (
+            InvalidConfigError,
+            {"use": "hybrid", "bases": ["bm25", {"use": "naive", "top_k": 0}]},
+            "built.bases[1].top_k",
+        ),
+        (InvalidConfigError, {"use": "hybrid"}, "bases"),
+        (InvalidConfigError, {"use": "distinct", "base": "bm25", "generator": "writer"}, "generator"),
+        (InvalidConfigError, {**ROUTED, "techniques": {"tea": "bm52"}}, "'bm25'"),
+        (InvalidConfigError, {**ROUTED, "techniques": {"tea": 5}}, "techniques.tea"),
+        (InvalidConfigError, {**ROUTED, "techniques": ["bm25"]}, "techniques"),
+        (ConfigError, {"use": "hybrid", "bases": ["bm25", 5]}, "built.bases[1] is 5"),
+        (ConfigError, {"use": Shout, "base": Shout}, "{'use': CLASS}"),
+        (ConfigError, {"use": Shout, "base": len}, "retrieve"),
+        (ConfigError, {"use": Shout, "base": SimpleNamespace(invoke=len)}, "as_technique"),
+        (ConfigError, {"use": Shout, "base": [Ready()]}, "built.base"),
+        (ConfigError, {"use": Shout, "base": None}, "built.base is None"),
+        (ConfigError, "hybrid", "{'use': 'hybrid'}"),
+        (ConfigError, ["bm25", "naive"], "['bm25', 'naive']"),
     ],
 )
-def test_base_that_is_not_a_technique_is_refused(workspace, entry, named):
-    with refused(ConfigError, named):
+def test_mistakes_in_an_entry_are_named_with_their_place(workspace, kind, entry, named):
+    with refused(kind, named):
         workspace.build(entry)
 
 
@@ -191,12 +180,6 @@ def test_comparison_builds_entries_over_its_own_index(workspace, tmp_path):
     assert list(result.techniques) == ["built", "entry[top_k=1]", "entry[top_k=3]", *list(compared)[2:]]
     assert {ranking[query][0][0] for ranking in result.runs.values() for query in ("q1",)} == {"d-tea"}
     assert result.runs["words"] == result.runs["same"] == result.runs["bm25"]
-    named = compare({"bm25": {"use": Shout, "base": "bm25"}, "hybrid": ENTRY, "words": "bm25"}, dataset, **options)
-    assert named.failures == {}, "a name of the file may be that of another entry"
-    assert named.runs["bm25"] == named.runs["words"]
-    for name, wrong in {"words": "bm52", "mine": {"use": "hybrid"}, "four": 4}.items():
-        with refused(RagistryError):
-            compare({name: wrong}, dataset, **options)
 
 
 def test_name_of_the_file_may_be_used_again_and_means_the_file_inside_the_entry(workspace):
@@ -207,23 +190,6 @@ def test_name_of_the_file_may_be_used_again_and_means_the_file_inside_the_entry(
     assert type(workspace.technique("bm25").technique) is BM25Technique
     again = workspace.build({"use": Shout, "base": "bm25"}, name="bm25")
     assert [stage.name for stage in traced(again, "backup")[1]] == ["bm25", "bm25", "search"]
-    with refused(InvalidConfigError, "tpo_k"):
-        workspace.build({"use": "bm25", "tpo_k": 1}, name="bm25")
-
-
-def test_techniques_are_composed_without_any_file(tmp_path):
-    embedder = HashingEmbedder(64)
-    with closing(LocalStore(tmp_path)) as store:
-        vectors = embedder.embed(list(TEXTS.values()))
-        store.add_documents([EmbeddedChunk(text, {}, row) for text, row in zip(TEXTS.values(), vectors, strict=True)])
-        bases = [NaiveRAGTechnique({}, store=store, embedder=embedder), BM25Technique({}, store=store)]
-        [first, *_] = HybridTechnique({"top_k": 2}, bases=bases).retrieve("restore the backup")
-        assert first.content == TEXTS["backup"]
-
-
-# A technique of its own for each routed collection
-
-ROUTED = {"use": "collection_routed", "base": "naive", "router": "all", "techniques": {"tea": "bm25", "rain": "bm25"}}
 
 
 def test_collection_is_searched_by_its_own_technique(workspace):
@@ -233,26 +199,11 @@ def test_collection_is_searched_by_its_own_technique(workspace):
     assert [stage.name for stage in stages].count("bm25") == 1, "collections of one technique are searched together"
     kinds = {document.metadata["collection"]: document.scores[0].kind for document in documents}
     assert kinds == {"tea": "bm25", "rain": "bm25", "backup": "cosine"}
+    unknown = workspace.build({**ROUTED, "techniques": {"teas": "bm25"}})
+    check_message(degraded(traced(unknown, "green tea")[1]), "'teas'", "'tea'")
     documents, stages = traced(technique, "green tea", where={"collection": "tea"})
     assert {stage.name for stage in stages} == {"built", "route", "bm25", "search"}
     assert [document.metadata["collection"] for document in documents] == ["tea"]
-
-
-@pytest.mark.parametrize(
-    ("techniques", "named"), [({"tea": "bm52"}, "'bm25'"), ({"tea": 5}, "techniques.tea"), (["bm25"], "techniques")]
-)
-def test_techniques_of_collections_are_checked(workspace, techniques, named):
-    with refused(InvalidConfigError, named):
-        workspace.build({**ROUTED, "techniques": techniques})
-
-
-def test_collection_that_does_not_exist_is_reported(workspace):
-    technique = workspace.build({**ROUTED, "techniques": {"teas": "bm25"}})
-    documents, stages = traced(technique, "green tea")
-    assert ids(documents)
-    assert [stage.degraded for stage in stages if stage.degraded] == [
-        "techniques names 'teas', which does not exist; did you mean 'tea'?"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -122,11 +122,3 @@ def test_trace_shows_bases_before_what_is_made_of_them(workspace, searched_with,
     assert result.trace[-1].documents_out == len(result.documents) == 2
     assert result.trace[-1].documents_in > 2
     assert sum(stage.model_calls for stage in result.trace) == 1, "the query is embedded once"
-
-
-def test_parent_returns_more_of_the_source_than_its_base(workspace):
-    query = "backup of kind 3, 9 days"
-    [small], [wide] = (workspace.search(query, name, top_k=1).documents for name in ("naive", "parents"))
-    assert wide.id == small.id
-    assert small.content in wide.content
-    assert 450 < len(wide.content) <= 600

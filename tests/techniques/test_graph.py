@@ -41,13 +41,6 @@ def table_of(chunks: Mapping[str, Mapping[int, float]]) -> Table:
 
 
 class TestWalk:
-    def test_one_hop_by_hand(self):
-        # Both entities are in two chunks each, so they count alike: half of a's mass goes through each of them,
-        # and half of that comes back.
-        walked = Graph(table_of({"a": {1: 1, 2: 1}, "b": {1: 1}, "c": {2: 1, 9: 1}}), 10)
-        rows, mass = walked.walk(np.array([0]), np.array([1.0]), 1, 0.5)
-        assert dict(zip(rows.tolist(), mass.tolist(), strict=True)) == pytest.approx({0: 0.25, 1: 0.125, 2: 0.125})
-
     @pytest.mark.parametrize("hops", [1, 2, 4])
     def test_equals_the_power_series_of_the_whole_matrix(self, hops):
         random = np.random.default_rng(5)

@@ -34,27 +34,24 @@ def fused(bases: Any, query: str = "q", top_k: int | None = None, **config: Any)
     return HybridTechnique(config, bases=bases).retrieve(query, top_k=top_k)
 
 
-def test_scores_in_standard_deviations_by_default():
-    best = fused(bases())[0]
-    assert best.id == "b"
-    assert [score.kind for score in best.scores] == ["other", "other", "dbsf"]
-    assert best.scores[-1] == StageScore("hybrid", "dbsf", best.score)
-
-
-def test_ranks_as_an_option():
-    best = fused(bases(), fusion="rrf", gate=False)[0]
-    assert best.id == "b"
+@pytest.mark.parametrize(
+    ("config", "kind", "score"),
+    [
+        ({}, "dbsf", None),
+        ({"fusion": "rrf", "gate": False}, "rrf", 2 / 62),
+        ({"fusion": "min_max", "gate": False}, "min_max", (14.9 / 15.3 + 0.8 / 0.83) / 2),
+    ],
+)
+def test_what_both_bases_find_is_best_in_every_fusion(config, kind, score):
+    best = fused(bases(), **config)[0]
     words, vectors = StageScore("words", "other", 16.9), StageScore("vectors", "other", 0.9)
-    assert best.scores == (words, vectors, StageScore("hybrid", "rrf", 2 / 62))
+    assert (best.id, best.scores) == ("b", (words, vectors, StageScore("hybrid", kind, best.score)))
+    assert score is None or best.score == pytest.approx(score)
+
+
+def test_weights_and_k_reach_the_fusion():
     assert fused(bases(), fusion="rrf", gate=False, k=0)[1].score == 1
-    assert fused(bases(), fusion="rrf", gate=False, weights=[1, 0])[0].id == "a"
-
-
-def test_mean_of_scaled_scores_as_an_option():
-    first, second, third = fused(bases(), fusion="min_max", gate=False, top_k=3)
-    assert first.scores[-1].kind == "min_max"
-    assert first.score == pytest.approx((14.9 / 15.3 + 0.8 / 0.83) / 2)
-    assert [(second.id, second.score), (third.id, third.score)] == [("a", 0.5), ("d", 0.5)]
+    assert fused(bases(), fusion="rrf", gate=False, weights=[2, 1])[0].score == 3 / 62
 
 
 # The gate

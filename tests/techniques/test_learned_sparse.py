@@ -65,12 +65,6 @@ def test_terms_that_the_model_adds_are_found(notes):
     assert scores(sparse(notes, Fixed), "car") == [], "an encoder may give no terms"
 
 
-def test_limits_and_conditions_are_kept(notes):
-    assert scores(sparse(notes), "car tea", top_k=1) == [("a", 2.0)]
-    assert scores(sparse(notes), "car tea", where={"name": {"$in": ["d", "c"]}}) == [("d", 1.0)]
-    assert scores(sparse(notes), "submarine") == []
-
-
 def test_titles_and_headings_are_encoded_with_the_text(notes):
     notes.add_documents([EmbeddedChunk("wheels", {"breadcrumb": "Guide > Car"}, [1.0, 0.0])], ids=["e"])
     assert ("e", 1.0) in scores(sparse(notes), "car")

@@ -28,7 +28,6 @@ from ragistry.testing.techniques import TechniqueConformance
 from ragistry.types import Document, EmbeddedChunk, StageScore, ranked
 from tests.messages import refused
 from tests.techniques.doubles import Ready, ids, scored, traced
-from tests.techniques.plugins import Echo
 
 HERE = "tests.techniques.plugins"
 
@@ -97,7 +96,8 @@ class Plain:
     def __init__(self, config, *, base):
         self.said = f"{config['depth']} {config.get('from', 'down')}"
 
-    retrieve = Echo.retrieve
+    def retrieve(self, query, **options):
+        return [Document(self.said, {}, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,18 @@ def test_config_of_a_class_reaches_its_constructor_as_a_model_with_defaults(tmp_
     assert made.retrieve("q")[0].content == expected
 
 
-def test_settings_without_a_model_are_a_dict_and_a_model_is_no_mapping(tmp_path):
-    registry = load(tmp_path, 'techniques: {echo: {use: "HERE:Echo"}}')
-    assert registry.build({"use": Plain, "base": "echo", "depth": 5}).technique.said == "5 down"
-    with pytest.raises(TypeError) as caught:
-        registry.build({"use": Mapped, "base": "echo"})
-    assert "config.NAME" in caught.value.__notes__[0]
-
-
 @pytest.mark.parametrize(("cls", "passes"), [(Depth, True), (Plain, True), (Mapped, False)])
-def test_suite_finds_a_technique_that_takes_its_model_for_a_mapping(cls, passes):
+def test_technique_that_takes_its_model_for_a_mapping_is_refused_by_the_registry_and_the_suite(tmp_path, cls, passes):
+    registry = load(tmp_path, 'techniques: {echo: {use: "HERE:Echo"}}')
     made = cls(Depth.Config() if cls is Depth else {"depth": 1}, base=Ready())
     suite = TechniqueConformance()
     if passes:
+        assert registry.build({"use": cls, "base": "echo", "depth": 5}).retrieve("q")
         suite.test_takes_its_config_as_the_registry_gives_it(made)
     else:
+        with pytest.raises(TypeError) as caught:
+            registry.build({"use": cls, "base": "echo"})
+        assert "config.NAME" in caught.value.__notes__[0]
         with pytest.raises(pytest.fail.Exception):
             suite.test_takes_its_config_as_the_registry_gives_it(made)
 
@@ -198,13 +195,6 @@ def test_packaged_entries_are_imported_on_first_use_and_are_correct(tmp_path):
         assert registry.builds_on(name) == registry.builds_on(f"own_{name}")
 
 
-def test_packaged_entry_without_its_base_is_refused(tmp_path):
-    with refused(InvalidConfigError, "techniques.yaml:2: techniques.graph.base:", "'auto'"):
-        load(tmp_path, "techniques:\n  graph: {use: graph, base: auto}\n")
-    with refused(InvalidConfigError, "techniques.yaml:2: techniques.graph.base:", "'auto'"):
-        load(tmp_path, "techniques:\n  graph: {use: graph, base: auto, top_k: 3}\n")
-
-
 def test_all_problems_are_reported_at_once_with_their_lines(tmp_path):
     text = """default: nayve
 techniques:
@@ -237,7 +227,6 @@ N = "techniques:\n  n: {use: naive}\n  t: "
 SHOUTS = "".join(f'  {name}: {{use: "HERE:Shout", base: {base}}}\n' for name, base in ("ab", "bc", "ca"))
 MISTAKES: list[tuple[str, list[str]]] = [
     # a boolean is not a number
-    (N + "{use: naive, min_score: true}", ["yaml:3: techniques.t.min_score: "]),
     (N + "{use: bm25, top_k: true}", ["yaml:3: techniques.t.top_k: "]),
     (N + "{use: hybrid, bases: [n, n], weights: [true]}", ["yaml:3: techniques.t.weights.0: "]),
     (N + "{use: distinct, base: n, similarity: false}", ["yaml:3: techniques.t.similarity: "]),
@@ -259,6 +248,10 @@ MISTAKES: list[tuple[str, list[str]]] = [
         ["yaml:4: techniques.one.top_kk: ", "yaml:5: techniques.two.top_kk: "],
     ),
     # techniques that build on each other, or on nothing
+    *(
+        (f"techniques:\n  graph: {{use: graph, base: auto{more}}}\n", ["yaml:2: techniques.graph.base:", "'auto'"])
+        for more in ("", ", top_k: 3")
+    ),
     ("techniques:\n" + SHOUTS, ["a -> b -> c -> a"]),
     ('techniques:\n  a: {use: "HERE:Shout", base: a}\n', ["a -> a"]),
     ('techniques:\n  loud: {use: "HERE:Shout", base: auto}\n', ["techniques.loud.base", "'auto'"]),
@@ -285,11 +278,6 @@ def test_mistake_is_reported_once_with_its_line(tmp_path, text, values):
     with refused(InvalidConfigError, *values) as caught:
         load(tmp_path, text)
     assert all(str(caught.value).count(value) == 1 for value in values if "yaml" in value or "->" in value)
-
-
-def test_quoted_name_is_text_whatever_it_looks_like(tmp_path):
-    for name in ("1", "true", "null"):
-        assert load(tmp_path, f"techniques:\n  '{name}': {{use: bm25}}\ndefault: '{name}'\n").default == name
 
 
 def test_missing_file_names_the_command_that_writes_one(tmp_path):
@@ -349,28 +337,6 @@ def test_input_is_checked_before_the_technique_sees_it(tmp_path):
         technique.retrieve("q", where={})
 
 
-def test_technique_that_ignores_where_is_an_error(tmp_path):
-    text = 'techniques:\n  f: {use: "HERE:Fixed", texts: [x]}\n  s: {use: "HERE:Shout", base: f}\n'
-    registry = load(tmp_path, text)
-    assert len(registry.get("s").retrieve("q", where={"collection": "a"})) == 1
-    with refused(TechniqueError, "'f'", "private"):
-        registry.get("s").retrieve("q", where={"collection": "private"})
-
-
-def test_technique_that_searches_without_the_condition_is_an_error(tmp_path, store):
-    store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
-    registry = load(tmp_path, 'techniques:\n  bm25: {}\n  open: {use: "HERE:Open", base: bm25}\n', store=store)
-    assert len(registry.get("open").retrieve("tea", where={"collection": "a"})) == 1
-    with refused(TechniqueError, "'open'", "private"):
-        registry.get("open").retrieve("tea", where={"collection": "private"})
-
-
-def test_leaking_base_is_an_error_even_if_the_technique_above_drops_its_documents(tmp_path):
-    text = 'techniques:\n  f: {use: "HERE:Fixed", texts: [x]}\n  n: {use: "HERE:Nothing", base: f}\n'
-    with refused(TechniqueError, "'f'", "private"):
-        load(tmp_path, text).get("n").retrieve("q", where={"collection": "private"})
-
-
 def test_bases_of_this_package_are_not_checked_again(tmp_path, store, monkeypatch):
     store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
     registry = load(tmp_path, "techniques:\n  bm25: {}\n  both: {use: hybrid, bases: [bm25, bm25]}\n", store=store)
@@ -400,13 +366,6 @@ def test_results_that_are_not_in_the_order_of_their_scores_are_an_error(scores):
     assert RegisteredTechnique("mine", Ready(ranked(documents))).retrieve("q")
 
 
-def test_score_of_own_code_is_added_to_the_scores():
-    base, ties = scored("bm25", a=3.0), scored("bm25", a=3.0, b=3.0)
-    [found] = RegisteredTechnique("mine", Ready([replace(base[0], score=0.5)])).retrieve("q")
-    assert found.scores == (*base[0].scores, StageScore("mine", "other", 0.5))
-    assert RegisteredTechnique("mine", Ready(ties)).retrieve("q") == ties
-
-
 def test_document_marked_as_outside_passes_every_condition():
     page = Document("page", {"outside": True, "url": "https://example.org"}, 1.0, "p")
     technique = RegisteredTechnique("web", Ready([page]))
@@ -432,6 +391,22 @@ def test_error_inside_a_technique_names_it_and_the_line_of_the_users_file(tmp_pa
     lines = path.read_text(encoding="utf-8").splitlines()
     line = next(number for number, line in enumerate(lines, 1) if "self.generator.generate(query)" in line)
     assert caught.value.__notes__ == [f"technique {name!r} failed at {path}:{line}" for name in ("raw", "over")]
+
+
+@pytest.mark.parametrize("technique", ["f", "over", "open", "nothing"])
+def test_technique_or_base_that_returns_what_the_condition_excludes_is_an_error(tmp_path, store, technique):
+    store.add_documents([EmbeddedChunk("green tea", {"collection": "a"}, [1.0])])
+    text = """techniques:
+  bm25: {use: bm25}
+  f: {use: "HERE:Fixed", texts: [x]}
+  over: {use: "HERE:Shout", base: f}
+  open: {use: "HERE:Open", base: bm25}
+  nothing: {use: "HERE:Nothing", base: f}
+"""
+    found = load(tmp_path, text, store=store).get(technique)
+    assert len(found.retrieve("tea", where={"collection": "a"})) == (technique != "nothing")
+    with refused(TechniqueError, "'open'" if technique == "open" else "'f'", "private"):
+        found.retrieve("tea", where={"collection": "private"})
 
 
 # Over one place, as the store of a repository
@@ -465,3 +440,15 @@ def test_routing_techniques_that_lead_to_each_other_end_with_an_error(tmp_path):
     registry.one_place = True
     with refused(ConfigError, "'alone'"):
         registry.get("alone")
+
+
+def test_quoted_name_is_text_whatever_it_looks_like(tmp_path):
+    for name in ("1", "true", "null"):
+        assert load(tmp_path, f"techniques:\n  '{name}': {{use: bm25}}\ndefault: '{name}'\n").default == name
+
+
+def test_score_of_own_code_is_added_to_the_scores():
+    base, ties = scored("bm25", a=3.0), scored("bm25", a=3.0, b=3.0)
+    [found] = RegisteredTechnique("mine", Ready([replace(base[0], score=0.5)])).retrieve("q")
+    assert found.scores == (*base[0].scores, StageScore("mine", "other", 0.5))
+    assert RegisteredTechnique("mine", Ready(ties)).retrieve("q") == ties

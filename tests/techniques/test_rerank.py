@@ -18,25 +18,17 @@ from tests.techniques.doubles import Ready, degraded, ids, scored, traced
 
 
 class Judge:
-    """Scores a text by its last word."""
+    """Scores a text by its last word, or fails: raises an error, or returns another list."""
 
-    def __init__(self, **scores: float) -> None:
-        self.scores = scores
+    def __init__(self, failure: Any = None, **scores: float) -> None:
+        self.failure, self.scores = failure, scores
         self.texts: list[str] = []
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         self.texts += texts
-        return [self.scores[text.split()[-1]] for text in texts]
-
-
-class Broken:
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer  # type: ignore[no-any-return]
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        return [self.scores[text.split()[-1]] for text in texts] if self.failure is None else self.failure
 
 
 BASE = {"a": 12.0, "b": 8.0, "c": 4.0}
@@ -71,10 +63,7 @@ def test_equal_scores_are_ordered_by_id_and_one_result_has_the_highest_score():
     technique = rerank(Judge(a=0, b=0, c=0), Ready(scored(c=1, a=1, b=1)))
     assert [(document.id, document.score) for document in technique.retrieve("q")] == [("a", 1), ("b", 1), ("c", 1)]
     assert [document.score for document in rerank(Judge(a=0.01), Ready(scored(a=-7))).retrieve("q")] == [1]
-
-
-def test_empty_result_asks_no_reranker():
-    assert rerank(Broken(ModelError("asked")), Ready(), strict=True).retrieve("q") == []
+    assert rerank(Judge(ModelError("asked")), Ready(), strict=True).retrieve("q") == []
 
 
 @pytest.mark.parametrize(("top_k", "fetched"), [(None, 50), (3, 50), (80, 80), (TOP_K_LIMIT, TOP_K_LIMIT)])
@@ -93,12 +82,12 @@ def test_title_and_headings_are_read_with_the_text():
 @every_failure
 def test_failing_reranker_leaves_the_order_of_the_base(answer, caplog):
     with caplog.at_level(logging.WARNING):
-        documents, stages = traced(rerank(Broken(answer)), "q", top_k=2)
+        documents, stages = traced(rerank(Judge(answer)), "q", top_k=2)
     assert documents == scored("bm25", a=12.0, b=8.0)
     check_message(degraded(stages))
     check_message(caplog.messages[0])
     with pytest.raises(ModelError):
-        rerank(Broken(answer), strict=True).retrieve("q")
+        rerank(Judge(answer), strict=True).retrieve("q")
 
 
 def test_entry_chooses_its_reranker_by_name(tmp_path, corpus):

@@ -293,15 +293,10 @@ def test_samples_of_many_targets_are_smaller_so_that_all_fit(opened, monkeypatch
 class Counted:
     """A place that counts how often it is asked; ``answers`` is called before a sample is read."""
 
-    def __init__(
-        self, texts: list[str], error: StoreError | None = None, answers: Callable[[], object] = lambda: None
-    ) -> None:
-        self.texts, self.error, self.answers, self.counts, self.samples = texts, error, answers, 0, 0
+    def __init__(self, texts: list[str], answers: Callable[[], object] = lambda: None) -> None:
+        self.texts, self.answers, self.samples = texts, answers, 0
 
     def count(self) -> int:
-        self.counts += 1
-        if self.error:
-            raise self.error
         return len(self.texts)
 
     def sample(self, size: int) -> list[Document]:
@@ -313,18 +308,6 @@ class Counted:
 def placed(place: Any, name: str = "notes") -> Reachable:
     """A target with this place, which no test searches."""
     return Reachable(Target(name, "", "archive", technique=Ready(), store=place), None)
-
-
-def test_place_is_read_once_and_what_fails_is_not_asked_again_at_once(opened):
-    whole, broken = Counted(["rosin the bow"] * 50), Counted([], StoreError("no answer"))
-    targets = [placed(whole, "whole"), placed(broken, "broken")]
-    samples = Samples(opened.store, 8, opened.embedder, words=True, seconds=60)
-    for _ in range(3):
-        [one, other] = samples.of(targets)
-        assert other is None
-        assert one is not None
-        assert (len(one.metadatas), one.vectors.shape) == (8, (8, 384))  # type: ignore[union-attr]
-    assert (whole.counts, whole.samples, broken.counts) == (1, 1, 1)
 
 
 def test_target_that_is_a_part_of_a_collection_gives_no_more_than_that_part(opened):
@@ -359,7 +342,7 @@ def test_no_query_waits_for_what_another_thread_reads_again(opened, impatient):
     assert len(second.metadatas) == 2
 
 
-def test_sample_that_fails_slowly_is_asked_for_again_after_a_minute(opened, monkeypatch):
+def test_place_is_read_once_and_one_that_failed_slowly_again_after_a_minute(opened, monkeypatch):
     now = [1_000.0]
     monkeypatch.setattr("ragistry.techniques.routing.samples.monotonic", lambda: now[0])
 
@@ -367,12 +350,16 @@ def test_sample_that_fails_slowly_is_asked_for_again_after_a_minute(opened, monk
         now[0] += 10
         raise StoreError("no answer")
 
-    place = Counted(["rosin the bow"], answers=fail)
-    target, samples = [placed(place)], Samples(opened.store, 8, words=True)
+    whole, broken = Counted(["rosin the bow"] * 50), Counted(["rosin the bow"], fail)
+    targets = [placed(whole, "whole"), placed(broken, "broken")]
+    samples = Samples(opened.store, 8, opened.embedder, words=True)
     for later, asked in ((0, 1), (59, 1), (2, 2)):
         now[0] += later
-        assert samples.of(target) == [None]
-        assert place.samples == asked
+        [one, other] = samples.of(targets)
+        assert other is None
+        assert one is not None
+        assert (len(one.metadatas), one.vectors.shape) == (8, (8, 384))  # type: ignore[union-attr]
+        assert (whole.samples, broken.samples) == (1, asked)
 
 
 def test_place_that_was_replaced_is_released(opened):
