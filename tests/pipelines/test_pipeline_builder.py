@@ -20,15 +20,10 @@ def build(*steps: tuple[Any, ...], **options: Any) -> Any:
     return builder.build(**options)
 
 
-def test_one_name_stands_for_every_action():
-    pipeline = build(("first", Words(), "second"), ("second", Words()))
-    for query in ("oak", "nothing"):
-        assert [stage.name for stage in pipeline.run(query).trace] == ["first", "second"]
-
-
 def test_run_starts_at_the_first_step_or_at_the_named_one():
     pipeline = build(("last", Words()), ("first", Rewrite("x", "oak"), "last"), start="first")
     assert texts(pipeline.retrieve("x")) == ["oak and beech"]
+    assert "start --> s1" in pipeline.mermaid()
 
 
 def test_technique_node_with_its_own_settings_is_a_step():

@@ -92,17 +92,16 @@ NODES = f"""techniques:
         (NODES, ["yaml:5: techniques.p.steps.a.with", "yaml:6: techniques.p.steps.b.with"]),
         (NODES, ["yaml:7: techniques.p.steps.c.node", "yaml:8: techniques.p.steps.d.with"]),
         (f"techniques: {{only: {{use: pipeline, steps: {{a: {{node: '{__name__}:ByMethod'}}}}}}}}", ["steps.a.node"]),
+        ("techniques: {p: {use: pipeline, steps: [naive]}}", ["techniques.p.steps"]),
+        (
+            "techniques: {p: {use: pipeline, steps: {a: null, b: {technique: 3}, c: {node: 'no:Node'}, d: 3}}}",
+            ["steps.a", "steps.b", "steps.c.node", "steps.d"],
+        ),
     ],
 )
 def test_mistakes_are_reported_with_file_and_line(tmp_path, text, places):
     with refused(InvalidConfigError, *places):
         load(tmp_path, text)
-
-
-def test_references_names_each_technique_once_and_skips_what_it_cannot_read():
-    steps = {"a": naive(), "b": {"technique": "bm25"}, "c": naive(), "d": {"node": "m:N"}, "e": None}
-    assert PipelineTechnique.references({"steps": steps | {"f": {"technique": 3}}}) == ["naive", "bm25"]
-    assert PipelineTechnique.references({"steps": ["naive"]}) == PipelineTechnique.references({}) == []
 
 
 def test_complaints_about_fields_and_about_the_graph_come_together():
@@ -207,13 +206,6 @@ def test_resources_of_nodes_are_checked_when_the_file_is_loaded(tmp_path):
         load(tmp_path, ASKING.replace("generator: upper", "reranker: tei"), generators=GENERATORS)
     with refused(ConfigError, "Asking", "config/models.yaml"):
         load(tmp_path, ASKING.replace("generator: upper, ", "")).get("asking")
-
-
-def test_wanted_lists_the_resources_of_nodes():
-    steps = {"a": {"node": f"{PARTS}:Asking", "generator": "upper"}, "b": naive(), "c": {"node": "no:Node"}, "d": 3}
-    wanted = PipelineTechnique.wanted({"steps": steps})
-    assert {one.path for one in wanted} == {("steps", "a")}
-    assert [one[1:] for one in wanted] == [("generator", "upper"), ("store", None), ("name", None)]
 
 
 class ByProperty(Node):

@@ -31,8 +31,3 @@ def test_names_that_are_markup_stay_names():
     drawn = builder.build().mermaid()
     assert 's0["end"]' in drawn
     assert 's1["a #34;b#34; #60;c#62;"]' in drawn
-
-
-def test_the_start_is_where_the_run_starts():
-    builder = PipelineBuilder().step("last", Words()).step("first", Words(), on="last")
-    assert "start --> s1" in builder.build(start="first").mermaid()
