@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,13 @@ def hashed_workspace(root: Path, **settings: Any) -> Workspace:
         opened = open_workspace(root, **settings)
         assert opened.embedder.fingerprint.model == "hashing"
     return opened
+
+
+def with_sql(statement: str) -> Callable[[Path], None]:
+    """A damage: run a statement on the database at a path, or on the one of a store in a folder."""
+
+    def damage(path: Path) -> None:
+        with closing(sqlite3.connect(path / "store.db" if path.is_dir() else path)) as connection, connection:
+            connection.execute(statement)
+
+    return damage

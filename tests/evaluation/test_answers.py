@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,7 @@ from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.wire import Reply
 from ragistry.trace import collect, degraded, model_call, stage
 from ragistry.types import Role
-from tests.evaluation.small_sets import Answers, hashed_workspace, numbered, topics
+from tests.evaluation.small_sets import Answers, hashed_workspace, numbered, topics, with_sql
 from tests.messages import check_message, refused
 
 
@@ -181,14 +179,6 @@ def test_embedder_that_cannot_be_reached_answers_from_the_file(file):
     assert back.embed(["tea"]).tobytes() == first.tobytes()
     with refused(ModelConnectionError):
         kept_embedder(AnswerStore(file), "ollama:other", gone)
-
-
-def with_sql(line: str) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(line)
-
-    return damage
 
 
 @pytest.mark.parametrize(
@@ -371,46 +361,24 @@ def test_what_was_embedded_before_a_failure_is_kept(file):
     assert second.texts == ["warm up", *texts[TEXTS_AT_ONCE:]]
 
 
-class Clock:
-    """A clock of wall and CPU time that moves only when something takes time."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        for name in (
-            "ragistry.trace.perf_counter",
-            "ragistry.evaluation.systems.recorded_answers.perf_counter",
-            "ragistry.evaluation.systems.recorded_answers.process_time",
-        ):
-            monkeypatch.setattr(name, lambda: self.now)
-
-
-class Slow(Noisy):
-    """An embedder that takes a quarter of a second."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self.clock = clock
-
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:
-        self.clock.now += 0.25
-        return super().embed(texts, role=role)
-
-
 def test_every_retrieval_is_charged_as_if_it_embedded(file, monkeypatch):
-    clock = Clock(monkeypatch)
-    vectors = cached_embedder(Slow(clock), file)
+    now = [0.0]
+    recorded = "ragistry.evaluation.systems.recorded_answers"
+    for name in ("ragistry.trace.perf_counter", f"{recorded}.perf_counter", f"{recorded}.process_time"):
+        monkeypatch.setattr(name, lambda: now[0])
 
-    def charge(queries: list[str]) -> tuple[float, float, int, int]:
+    def slow(texts: Sequence[str]) -> None:
+        now[0] += 0.25
+        model_call(tokens=len(texts))
+
+    vectors = cached_embedder(HashingEmbedder(16, check=slow), file)
+    for queries in (["tea"], ["tea", "tea"]):
         vectors.file.charged.clear()
-        start = clock.now
+        start = now[0]
         with collect() as collected, stage("embed"):
             for query in queries:
                 vectors.embed([query], role="query")
         stages = collected.stages()
-        calls, tokens = sum(one.model_calls for one in stages), sum(one.tokens for one in stages)
-        cpu_ms = (clock.now - start) * 1000 + charged(stages, CHARGED_CPU)
-        return stages[0].ms + charged(stages), cpu_ms, calls, tokens
-
-    first, second = charge(["tea"]), charge(["tea", "tea"])
-    assert first == (250, 250, 1, 1), "loading the model is free"
-    assert second == (250, 250, 1, 1), "a second look is free, as it is in a workspace"
+        cost = sum(one.model_calls for one in stages), sum(one.tokens for one in stages)
+        wall_ms, cpu_ms = stages[0].ms + charged(stages), (now[0] - start) * 1000 + charged(stages, CHARGED_CPU)
+        assert (wall_ms, cpu_ms, *cost) == (250, 250, 1, 1), "loading the model is free, and so is a second look"

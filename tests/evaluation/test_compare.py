@@ -13,9 +13,9 @@ import pytest
 import ragistry.evaluation
 from ragistry import Workspace, open_workspace
 from ragistry.errors import EvaluationError, InvalidConfigError, UnknownTechniqueError
-from ragistry.evaluation import Comparison, Dataset, Text, compare, read_library
+from ragistry.evaluation import Comparison, Dataset, Text, compare
 from ragistry.evaluation.asking import WARM_UP
-from ragistry.evaluation.outputs import check_outputs, write_runs
+from ragistry.evaluation.outputs import write_runs
 from ragistry.evaluation.systems.systems import N_RESULTS
 from ragistry.testing.sparse import WordCounts
 from ragistry.trace import model_call, stage
@@ -157,17 +157,14 @@ def test_comparison_with_a_file_of_answers_repeats_without_a_model(real, tmp_pat
     assert not any("first asking" in note for note in live.notes)
 
 
-def test_document_ranks_where_its_best_chunk_ranks(workspace, tmp_path):
-    result = compare(["naive"], topics(), workspace=workspace, grid={"chunk_size": ["document", 40]}, cache=tmp_path)
+def test_document_ranks_where_its_best_chunk_ranks_and_top_k_of_a_grid_asks_for_no_more(workspace, tmp_path):
+    grid = {"chunk_size": ["document", 40], "bm25.top_k": [1, 3]}
+    result = compare(["naive", "bm25"], topics(), workspace=workspace, grid=grid, cache=tmp_path)
     assert result.indexes["40/6"].chunks > 2 * result.indexes["document"].chunks == 20
     for ranking in result.runs["naive[chunk_size=40/6]"].values():
         assert len({name for name, _ in ranking}) == len(ranking) == 10  # as many chunks as show every document
         assert [score for _, score in ranking] == sorted((score for _, score in ranking), reverse=True)
-
-
-def test_grid_of_top_k_asks_for_no_more(workspace, tmp_path):
-    result = compare(["bm25"], topics(), workspace=workspace, grid={"bm25.top_k": [1, 3]}, cache=tmp_path)
-    assert {len(ranking) for ranking in result.runs["bm25[top_k=1]"].values()} <= {0, 1}
+    assert {len(ranking) for ranking in result.runs["bm25[top_k=1,chunk_size=document]"].values()} <= {0, 1}
 
 
 def test_failures_are_reported_and_the_others_finish(workspace, tmp_path):
@@ -331,24 +328,6 @@ def test_relevant_documents_that_were_not_shown_are_grouped(workspace, tmp_path)
     assert found.low > 0 < found.never
 
 
-def test_library_is_searched_as_it_is(workspace, tmp_path):
-    (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
-    with hashed_workspace(tmp_path) as own:
-        for name, text in (("tea", "Tea is steeped for two minutes."), ("bread", "Bread is baked for an hour.")):
-            own.library.create_collection(f"{name}s", f"About {name}")
-            own.library.ingest_text(text, f"{name}.md", f"{name}s")
-        dataset = read_library(own, tmp_path / "queries.jsonl")
-        techniques = [name for name in own.registry.names() if not own.registry.missing_model(name)]
-        result = compare(techniques, dataset, ["RR@10"], workspace=own, chunk_size="library")
-        with refused(EvaluationError):
-            compare(["bm25"], dataset, workspace=workspace, chunk_size="library")
-    assert result.failures == {}
-    assert {ranking["1"][0][0] for ranking in result.runs.values()} == {"teas/tea.md"}
-    assert "as their own store searches" in result.provenance["asking"]["search"]
-    with refused(EvaluationError):
-        compare(["bm25"], topics(), workspace=workspace, grid={"chunk_size": ["document", "library"]})
-
-
 def test_ids_that_begin_with_the_name_of_the_set_are_told_apart(workspace, tmp_path):
     texts = {"docs/README.md": "how to write a manual", "README.md": "an espresso machine", "other.md": "apple trees"}
     corpus = [Text(name, "", text) for name, text in texts.items()]
@@ -364,8 +343,8 @@ def test_ids_that_begin_with_the_name_of_the_set_are_told_apart(workspace, tmp_p
         ({"measures": ["nDCG@2000"]}, "1,000"), ({"depth": "500"}, "'500'"), ({"measures": ["NDCG@10"]}, "'nDCG@10'"),
         ({"techniques": []}, ""), ({"techniques": {"": Answers(first)}}, "''"), ({"techniques": {"one": 7}}, "is 7"),
         ({"dataset": {"a": 1}}, "{'a': 1}"), ({"tune_on": 1.5}, "1.5"), ({"timing_repeats": -1}, "-1"),
-        ({"chunk_size": "big"}, "'big'"),
-        ({"seed": -1}, "-1"),
+        ({"chunk_size": "big"}, "'big'"), ({"chunk_size": "library"}, ""),
+        ({"grid": {"chunk_size": ["document", "library"]}}, ""), ({"seed": -1}, "-1"),
         ({"cache": __file__}, "test_compare.py"), ({"answers": Path(__file__).parent}, "evaluation"),
         ({"techniques": [{"use": "bm25"}]}, "'mine'"), ({"techniques": [Answers(first)]}, "'mine'"),
     ],
@@ -380,16 +359,6 @@ def test_runs_that_would_share_a_file_are_not_written(tmp_path):
     with refused(EvaluationError, "'5/7'", "'5_7'"):
         write_runs(tmp_path, {"5/7": {}, "5_7": {}})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_problem_is_listed_at_once_and_nothing_is_written(tmp_path):
-    file = tmp_path / "file"
-    file.touch()
-    files = {"html": tmp_path, "json": file / "below.json", "a": tmp_path / "x", "b": tmp_path / "x"}
-    with refused(EvaluationError, "5 problems", "a and b", "-1"):
-        check_outputs(files=files, folders={"runs": file, "cache": None}, seed=-1)
-    check_outputs(files={"html": file, "json": tmp_path / "a" / "b.json"}, folders={"runs": tmp_path / "c"}, seed=0)
-    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_unknown_techniques_and_values_of_a_grid_are_refused(workspace, tmp_path):
@@ -416,46 +385,32 @@ def test_every_public_name_is_there():
     assert all(callable(getattr(ragistry.evaluation, name)) for name in ragistry.evaluation.__all__)
 
 
-class Unstable:
-    """The right document is first only in a search for ten; more results reorder them, and there are fewer."""
-
-    def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
-        number, first = int(query.split()[-1]), (top_k or 10) <= 10
-        ids = [f"d{number}", "d11", "d12"] if first else ["d11", f"d{number}"]
-        return [Document("", {"source_file": id}, 1 - place / 10, id) for place, id in enumerate(ids)]
-
-
-def test_a_technique_whose_first_results_depend_on_their_number_is_asked_once_for_each_depth():
-    found = compare({"own": Unstable(), "other": Answers(first)}, numbered(10), ["RR@10", "R@20"], progress=False)
-    own = found.techniques["own"].measures
-    assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, 1.0)
-    assert found.runs["own"]["q0"][0][0] == "d11", "the run is the deepest search"
-    assert any("own" in note and "its own depth" in note for note in found.notes)
-
-
 @pytest.mark.parametrize(
     ("deep", "said"),
     [
+        (lambda id: ["d11", id], 1.0),
         (lambda _: [], 0.0),
         (lambda id: [id, id, id], 1.0),
         (lambda _: ["elsewhere"], "elsewhere"),
         (lambda _: None, "None"),
     ],
-    ids=["none", "the same one", "another", "no list"],
+    ids=["another order", "none", "the same one", "another", "no list"],
 )
-def test_a_contender_that_returns_fewer_at_a_greater_depth_is_measured_at_each(deep, said):
-    class Fewer:
+def test_contender_whose_first_results_depend_on_their_number_is_measured_at_each_depth(deep, said):
+    class Unstable:
         def retrieve(self, query: str, *, top_k: int | None = None, where: object = None) -> list[Document]:
             id = f"d{query.split()[-1]}"
-            ids = [id] if (top_k or 10) <= 10 else deep(id)
-            return ids if ids is None else [Document("", {"source_file": one}, 1.0, one) for one in ids]
+            ids = [id, "d11", "d12"] if (top_k or 10) <= 10 else deep(id)
+            return ids if ids is None else [Document("", {"source_file": one}, -at, one) for at, one in enumerate(ids)]
 
-    found = compare({"own": Fewer(), "other": Answers(first)}, numbered(10), ["RR@10", "R@20"], progress=False)
+    found = compare({"own": Unstable(), "other": Answers(first)}, numbered(10), ["RR@10", "R@20"], progress=False)
     if isinstance(said, str):
         check_message(found.failures["own"].error, said)
-    else:
-        own = found.techniques["own"].measures
-        assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, said)
+        return
+    own = found.techniques["own"].measures
+    assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, said)
+    assert [id for id, _ in found.runs["own"]["q0"]] == list(dict.fromkeys(deep("d0"))), "the run is the deepest search"
+    assert any("own" in note and "its own depth" in note for note in found.notes)
 
 
 def test_identical_texts_are_one_document_of_which_the_first_counts():
@@ -493,16 +448,15 @@ def test_an_encoder_of_models_yaml_is_compared_and_named(tmp_path):
     techniques = "techniques:\n  sparse: {use: learned_sparse, encoder: words}\n"
     (tmp_path / "config" / "techniques.yaml").write_text(techniques, encoding="utf-8")
     known = []
-    for encoder in ("ragistry.testing.sparse:WordCounts", "tests.evaluation.test_compare:Rare"):
+    for encoder in (*["ragistry.testing.sparse:WordCounts"] * 2, "tests.evaluation.test_compare:Rare"):
         models = f"encoders:\n  words: {{use: '{encoder}'}}\n"
         (tmp_path / "config" / "models.yaml").write_text(models, encoding="utf-8")
-        for _ in range(2):
-            with open_workspace(tmp_path) as opened:
-                found = compare(["sparse"], topics(), ["RR@10"], workspace=opened)
-            assert not found.failures
-            assert found.techniques["sparse"].measures["RR@10"].mean > 0.5
-            known.append(found.provenance["techniques"]["sparse"]["encoder"])
-    assert known[0] == known[1] != known[2] == known[3]
+        with open_workspace(tmp_path) as opened:
+            found = compare(["sparse"], topics(), ["RR@10"], workspace=opened)
+        assert not found.failures
+        assert found.techniques["sparse"].measures["RR@10"].mean > 0.5
+        known.append(found.provenance["techniques"]["sparse"]["encoder"])
+    assert known[0] == known[1] != known[2]
 
 
 class Rare(WordCounts):

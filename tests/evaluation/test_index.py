@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,8 +19,8 @@ from ragistry.evaluation.systems.recorded_answers import RecordedEmbedder, cache
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.stores.registry import open_local
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.types import EmbeddedChunk, Role
-from tests.evaluation.small_sets import TOPICS, topics
+from ragistry.types import EmbeddedChunk
+from tests.evaluation.small_sets import TOPICS, topics, with_sql
 
 
 @pytest.fixture
@@ -47,14 +45,6 @@ def test_index_is_made_once_with_and_without_vectors(vectors, tmp_path):
     assert steps(vectors, tmp_path) == steps(None, tmp_path) == []
 
 
-def with_sql(statement: str) -> Callable[[Path], None]:
-    def damage(home: Path) -> None:
-        with closing(sqlite3.connect(home / "store.db")) as connection, connection:
-            connection.execute(statement)
-
-    return damage
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -74,28 +64,14 @@ def test_damaged_index_is_made_anew(vectors, tmp_path, damage):
 
 
 def test_text_that_the_model_refuses_stops_the_build_and_leaves_no_index(tmp_path):
-    class Refusing(HashingEmbedder):
-        def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:
-            if any("queen" in text for text in texts):
-                raise EmbeddingGenerationError("the text is refused")
-            return super().embed(texts, role=role)
+    def refuse(texts: Sequence[str]) -> None:
+        if any("queen" in text for text in texts):
+            raise EmbeddingGenerationError("the text is refused")
 
-    vectors = cached_embedder(Refusing(16), tmp_path / "vectors.db")
+    vectors = cached_embedder(HashingEmbedder(16, check=refuse), tmp_path / "vectors.db")
     with pytest.raises(EmbeddingGenerationError, match="d-bees"):
         open_index(Corpus(topics(), Chunking(), vectors), tmp_path)
     assert not list(tmp_path.glob(f"*/{CARD}"))
-
-
-class Counting(HashingEmbedder):
-    """Remembers the documents that it embedded."""
-
-    def __init__(self, dimension: int = 16) -> None:
-        super().__init__(dimension)
-        self.texts: list[str] = []
-
-    def embed(self, texts: Sequence[str], *, role: Role = "document") -> Any:
-        self.texts += texts if role == "document" else ()
-        return super().embed(texts, role=role)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +79,7 @@ class Counting(HashingEmbedder):
     [(topics().corpus, 16, len(TOPICS)), (topics().corpus[:3], 16, 3), ([], 16, 0), (topics().corpus, 8, 0)],
 )
 def test_vectors_of_equal_texts_come_from_the_library(tmp_path, library, dimension, taken):
-    counting, reported = Counting(), []
+    counting, reported = HashingEmbedder(16), []
     theirs = HashingEmbedder(dimension)
     with closing(open_local(tmp_path / "library")) as known:
         known.use_embedder(theirs.fingerprint)

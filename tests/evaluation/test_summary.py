@@ -319,16 +319,6 @@ def test_what_may_make_the_verdict_wrong_is_one_warning_each():
     check_message(cut, "2 of 9", "256")
 
 
-def test_technique_that_returns_nothing_scores_nothing():
-    dataset = numbered()
-    nothing = {query: QueryRanking(query, [], 1.0) for query in dataset.judged}
-    result = summarised(dataset, {}, answers={"nothing": nothing, "good": ranked(dataset, good)})
-    assert str(result.verdict.technique) == "good"
-    assert result.techniques["nothing"].measures["RR@10"].mean == 0
-    assert 0 < result.techniques["nothing"].measures["RR@10"].high < 0.1, "not seen in 40 queries is not never"
-    assert result.techniques["nothing"].found.never == 40
-
-
 def test_order_of_the_files_changes_no_figure():
     straight, ranks = numbered(25), {"a": lambda n: 1 + n % 4, "b": lambda n: 1 + n % 3}
     one = summarised(straight, ranks)

@@ -53,14 +53,6 @@ def checked(dataset: Dataset) -> list[str]:
     return check_queries(dataset, dataset.queries)
 
 
-def test_descriptions_and_sentences_become_queries():
-    tea = source("tea.md", TEA, "How to keep `sencha` from [turning sour](x.md) in water.")
-    assert made(tea, source("rain.md", RAIN)) == {
-        "How to keep sencha from turning sour in water.": "tea.md",
-        "A kettle of iron keeps the warmth.": "tea.md",
-    }
-
-
 def test_what_becomes_a_query_is_taken_out_of_the_text_that_it_must_find():
     pond = source("pond.md", POND, "Wind brings the seeds of the willows in May")
     testset = make_testset("mine", [pond], known_items([pond], per_document=3), per_document=3)
