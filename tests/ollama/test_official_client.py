@@ -46,22 +46,18 @@ def test_it_is_refused_a_text_that_is_too_long_or_has_it_cut(official: ollama.Cl
     assert official.embed(EMBEDDER, "word " * 100).prompt_eval_count == 64
 
 
-def test_it_generates_whole_and_in_pieces(official: ollama.Client) -> None:
+def test_it_generates_and_chats_whole_and_in_pieces(official: ollama.Client) -> None:
     whole = official.generate(TALKER, "hello there")
     assert (whole.response, whole.done, whole.done_reason) == ("You said: hello there", True, "stop")
     parts = list(official.generate(TALKER, "hello there", stream=True))
     assert "".join(part.response for part in parts) == whole.response
     assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
-
-
-def test_it_chats_whole_and_in_pieces(official: ollama.Client) -> None:
     messages = [{"role": "user", "content": "hello there"}]
-    whole = official.chat(TALKER, messages)
-    assert whole.message.content == "You said: hello there"
-    assert whole.message.role == "assistant"
-    parts = list(official.chat(TALKER, messages, stream=True))
-    assert "".join(part.message.content for part in parts) == whole.message.content
-    assert parts[-1].eval_count == len(parts) - 1
+    message = official.chat(TALKER, messages).message
+    assert (message.content, message.role) == (whole.response, "assistant")
+    pieces = list(official.chat(TALKER, messages, stream=True))
+    assert "".join(piece.message.content or "" for piece in pieces) == whole.response
+    assert pieces[-1].eval_count == len(pieces) - 1
 
 
 def test_it_gets_answers_in_the_shape_of_a_schema(official: ollama.Client) -> None:

@@ -30,11 +30,6 @@ def test_one_text_gives_one_vector_of_floats(server: OllamaServer, client: Ollam
     assert server.asked("/api/embed") == [{"model": EMBEDDER, "input": ["Why is the sky blue?"], "truncate": False}]
 
 
-def test_no_texts_ask_the_server_nothing(server: OllamaServer, client: OllamaClient) -> None:
-    assert client.vectors([], EMBEDDER).shape == (0, 0)
-    assert server.requests == []
-
-
 def test_options_are_passed_on(server: OllamaServer, client: OllamaClient) -> None:
     client.embed("text", EMBEDDER, options={"num_ctx": 32})
     [body] = server.asked("/api/embed")
@@ -72,18 +67,6 @@ def test_a_server_that_does_not_tell_its_window_is_believed(server: OllamaServer
     server.fail_next(405, path="/api/show")
     assert client.embed("word " * 50, EMBEDDER)
     assert client.window(EMBEDDER) == 0
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [("one string", "list"), ([FITS, None], r"texts\[1\]"), ([FITS, 7], r"texts\[1\]"), (["\udc80"], r"texts\[0\]")],
-)
-def test_what_is_not_text_is_refused_before_anything_is_sent(
-    server: OllamaServer, client: OllamaClient, texts: Any, said: str
-) -> None:
-    with pytest.raises(EmbeddingGenerationError, match=said):
-        client.vectors(texts, EMBEDDER)
-    assert server.requests == []
 
 
 def test_two_spellings_of_a_model_have_one_fingerprint(client: OllamaClient) -> None:
@@ -131,23 +114,8 @@ def test_whatever_the_limits_every_text_gets_its_own_vector(
 @pytest.mark.parametrize(
     "vectors",
     [
-        None,
-        {},
-        "text",
-        [],
-        [[]],
-        [[1.0], [2.0]],
-        [[1.0, 2.0], [3.0]],
-        [1.0],
-        [["a"]],
-        [["0,5"]],
-        [["nan"]],
-        [["0.5", True]],
-        [[None]],
-        [[math.inf]],
-        [[0.0]],
-        [[True, 0.5]],
-        [[10**400]],
+        *(None, {}, "text", [], [[]], [[1.0], [2.0]], [[1.0, 2.0], [3.0]], [1.0], [["a"]], [["0,5"]], [["nan"]]),
+        *([["0.5", True]], [[None]], [[math.inf]], [[0.0]], [[True, 0.5]], [[10**400]]),
     ],
 )
 def test_only_vectors_are_vectors(vectors: Any) -> None:

@@ -8,22 +8,10 @@ import pytest
 
 from ragistry.models.http import RefusedError
 from ragistry.ollama.client import OllamaClient, OllamaModel, full_name
-from ragistry.testing.loopback import Failure, LoopbackServer
 from ragistry.testing.ollama_server import OllamaServer
-from ragistry.testing.wire import Reply, Request
 from tests.messages import refused
+from tests.models.servers import Fixed
 from tests.ollama.conftest import EMBEDDER
-
-
-class Fixed(LoopbackServer):
-    """Answers every request with the same body."""
-
-    def __init__(self, body: Any) -> None:
-        super().__init__()
-        self.body = body
-
-    def answer(self, request: Request, flaw: Failure | None) -> Reply:
-        return Reply(body=self.body)
 
 
 def test_models_are_listed_with_their_digests(server: OllamaServer, client: OllamaClient) -> None:

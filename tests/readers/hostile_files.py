@@ -310,6 +310,7 @@ ROOT_ENTRY = (
 
 HELLO = content("Hello")
 ENDLESS = 2147483647
+SELF_DRAWN = stream(b"/X Do", b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 5 0 R >> >>")
 
 
 def one_page(drawn: bytes, *more: bytes, resources: bytes = b"/Font << /F1 5 0 R >>") -> bytes:
@@ -537,9 +538,22 @@ FILES: dict[str, Builder] = {
     ".pdf nesting": lambda scale: one_page(HELLO, resources=b"/X " + b"[" * scale.depth),
     ".pdf nesting-dictionaries": lambda scale: one_page(HELLO, resources=b"/X " + b"<</A " * scale.depth),
     ".pdf nesting-content": lambda scale: one_page(stream(b"[" * scale.depth + b"(" * scale.depth)),
+    ".pdf nesting-tree": fixed(raw_pdf(CATALOG, b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>")),
+    ".pdf nesting-table": fixed(raw_pdf(CATALOG, ONE_PAGE, page(), HELLO, FONT, trailer=b"/Prev TABLE")),
+    ".pdf nesting-root": fixed(raw_pdf(b"1 0 R", ONE_PAGE)),
+    ".pdf nesting-form": fixed(
+        raw_pdf(CATALOG, ONE_PAGE, page(resources=b"/XObject << /X 5 0 R >>"), stream(b"/X Do"), SELF_DRAWN)
+    ),
     ".pdf entity": pdf_external,
     ".pdf length": fixed(one_page(HELLO.replace(b"/Length ", b"/Length 99999999"))),
     ".pdf length-negative": fixed(one_page(HELLO.replace(b"/Length ", b"/Length -"))),
+    ".pdf length-itself": fixed(one_page(b"<< /Length 4 0 R >>\nstream\nBT ET\nendstream")),
+    ".pdf length-box": fixed(raw_pdf(CATALOG, ONE_PAGE, page(box=b"-1e30 -1e30 1e30 1e30"), HELLO, FONT)),
+    ".pdf length-noise": fixed(b"%PDF-1.7\n" + bytes(range(256)) * 500),
+    ".pdf length-no-pages": fixed(raw_pdf(CATALOG, ONE_PAGE.replace(b"/Count 1", b"/Count -5"), page(), HELLO, FONT)),
+    ".pdf length-listed": fixed(
+        raw_pdf(CATALOG, b"<< /Type /Pages /Kids [%s] /Count 200000 >>" % (b"3 0 R " * 200_000), page(), HELLO, FONT)
+    ),
     ".pdf length-pages": fixed(
         raw_pdf(CATALOG, ONE_PAGE.replace(b"/Count 1", b"/Count %d" % ENDLESS), page(), HELLO, FONT)
     ),

@@ -78,8 +78,7 @@ SHOWN = [
     (1234.5, "#,##0 ?/?", "1,234 1/2"),
     (2.125, '# ?/?" in"', "2 1/8 in"),
     (-0.25, "# ?/?;[Red]-# ?/?", "-1/4"),
-]
-AS_STORED = [
+    # a format that cannot show the number
     (0.5, "?/", "0.5"),
     (0.5, "/?", "0.5"),
     (5, ";;;", "5"),
@@ -94,11 +93,6 @@ def test_a_number_is_shown_by_its_format(value: float, code: str, text: str) -> 
     assert format_number(value, code) == text
 
 
-@pytest.mark.parametrize(("value", "code", "text"), AS_STORED)
-def test_a_number_that_a_format_cannot_show_is_shown_as_stored(value: float, code: str, text: str) -> None:
-    assert format_number(value, code) == text
-
-
 def test_days_may_be_counted_from_1904() -> None:
     assert format_number(0, "yyyy-mm-dd", date1904=True) == "1904-01-01"
 
@@ -109,26 +103,7 @@ def test_text_has_a_format_too() -> None:
 
 
 def test_no_format_code_fails() -> None:
-    for code in [
-        *BUILT_IN.values(),
-        "",
-        "[",
-        '"',
-        "\\",
-        "0.0.0",
-        "[<",
-        "E+",
-        "?/",
-        "/?",
-        "?/?/?",
-        "# ?/0",
-        ";",
-        "?",
-        ",,,",
-        "%",
-        "[$",
-        "0E",
-        "a" * 999,
-    ]:
+    odd = ["[", '"', "\\", "0.0.0", "[<", "E+", "?/", "/?", "?/?/?", ";", "?", ",,,", "%", "[$", "0E"]
+    for code in (*BUILT_IN.values(), *odd, "", "# ?/0", "a" * 999):
         for value in (0.0, -1.5, 1e300, float("inf"), 45441.5):
             assert isinstance(format_number(value, code), str)

@@ -226,15 +226,10 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("rows", [*(QUESTIONS[:n] for n in (3, 4)), TABLE[:3], TABLE[:5]])
-def test_rows_of_a_small_table_stay_rows(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("rows", [*(QUESTIONS[:n] for n in (3, 4)), TABLE[:3], TABLE[:5], TABLE])
+def test_rows_of_a_table_stay_rows(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     found = read(tmp_path, columns([list(side) for side in zip(*rows, strict=True)], (72, 320), 0, as_one=False)).text
     assert found.split("\n") == [" ".join(row) for row in rows]
-
-
-def test_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
-    found = read(tmp_path, columns([list(side) for side in zip(*TABLE, strict=True)], (72, 300), 0, as_one=False)).text
-    assert found.split("\n") == [" ".join(row) for row in TABLE]
 
 
 def test_pages_that_repeat_one_text_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fpdf import FPDF
@@ -52,54 +53,44 @@ def test_words_broken_at_line_ends_are_mended(tmp_path: Path, engine: str) -> No
     assert text == "It is about retrieval, and state-of-the-art search. Non-English too."
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_page_of_images_has_no_text(tmp_path: Path, engine: str) -> None:
+def scan() -> FPDF:
     pdf = fpdf("", "")
     pdf.image(Image.new("RGB", (40, 40), "grey"), w=100)
-    with refused(ExtractionError):
-        extract(saved(pdf, tmp_path / "scan.pdf"), pdf_engine=engine)
-    with refused(ExtractionError):
-        extract(saved(fpdf("", ""), tmp_path / "empty.pdf"), pdf_engine=engine)
+    return pdf
+
+
+def encrypted(text: str, **settings: Any) -> FPDF:
+    pdf = fpdf(text)
+    pdf.set_encryption(owner_password="owner", encryption_method=EncryptionMethod.RC4, **settings)
+    return pdf
+
+
+REFUSED: dict[str, tuple[FPDF | None, dict[str, int]]] = {
+    "a page of images": (scan(), {}),
+    "empty pages": (fpdf("", ""), {}),
+    "a PDF with a password": (encrypted("Secret", user_password="user"), {}),
+    "an empty file": (None, {}),
+    "more pages than the limit": (fpdf("1", "2", "3"), {"pages": 2}),
+    "more characters than the limit": (fpdf("Twenty characters..."), {"characters": 10}),
+}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_encrypted_pdf_says_what_to_do(tmp_path: Path, engine: str) -> None:
-    pdf = fpdf("Secret")
-    pdf.set_encryption(owner_password="owner", user_password="user", encryption_method=EncryptionMethod.RC4)
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_pdf_without_a_text_to_search_is_refused(tmp_path: Path, kind: str, engine: str) -> None:
+    pdf, limits = REFUSED[kind]
+    (tmp_path / "a.pdf").write_bytes(bytes(pdf.output()) if pdf else b"")
     with refused(ExtractionError):
-        extract(saved(pdf, tmp_path / "secret.pdf"), pdf_engine=engine)
+        extract(tmp_path / "a.pdf", pdf_engine=engine, limits=ExtractLimits(**limits))
+    if limits:
+        within = ExtractLimits(**{name: limit + 10 for name, limit in limits.items()})
+        assert extract(tmp_path / "a.pdf", pdf_engine=engine, limits=within).text
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_pdf_that_anybody_may_open_is_read(tmp_path: Path, engine: str) -> None:
-    pdf = fpdf("Not to be printed")
-    pdf.set_encryption(
-        owner_password="owner", encryption_method=EncryptionMethod.RC4, permissions=AccessPermission.none()
-    )
+    pdf = encrypted("Not to be printed", permissions=AccessPermission.none())
     assert extract(saved(pdf, tmp_path / "a.pdf"), pdf_engine=engine).text == "Not to be printed"
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_empty_file_is_refused(tmp_path: Path, engine: str) -> None:
-    (tmp_path / "a.pdf").touch()
-    with refused(ExtractionError):
-        extract(tmp_path / "a.pdf", pdf_engine=engine)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_limit_of_pages(tmp_path: Path, engine: str) -> None:
-    path = saved(fpdf("1", "2", "3"), tmp_path / "a.pdf")
-    assert len(extract(path, pdf_engine=engine, limits=ExtractLimits(pages=3)).places) == 3
-    with refused(ExtractionError):
-        extract(path, pdf_engine=engine, limits=ExtractLimits(pages=2))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_limit_of_characters(tmp_path: Path, engine: str) -> None:
-    path = saved(fpdf("Twenty characters..."), tmp_path / "a.pdf")
-    assert extract(path, pdf_engine=engine, limits=ExtractLimits(characters=30)).text
-    with refused(ExtractionError):
-        extract(path, pdf_engine=engine, limits=ExtractLimits(characters=10))
 
 
 def test_a_damaged_page_is_left_out_with_a_warning(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""PDFs that are made to hang, crash or bloat their reader: each is read, or refused by name, in short time."""
+"""What a hostile or damaged PDF leaves behind. The files themselves are cases of hostile_files.py."""
 
 from __future__ import annotations
 
@@ -14,55 +14,10 @@ from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import ExtractLimits
 from tests.messages import refused
-from tests.readers.raw_pdf import (
-    CATALOG,
-    FONT,
-    ONE_PAGE,
-    bomb,
-    content,
-    nested_forms,
-    one_page,
-    page,
-    raw_pdf,
-    slow_for_pypdf,
-    stream,
-)
+from tests.readers.raw_pdf import CATALOG, bomb, one_page, raw_pdf, slow_for_pypdf
 
 ENGINES = ["pypdfium2", "pypdf"]
 LIMITS = ExtractLimits(seconds=10, memory=300_000_000)
-HELLO = content("Hello")
-
-
-def with_page(data: bytes) -> bytes:
-    return raw_pdf(CATALOG, ONE_PAGE, page(), data, FONT)
-
-
-def with_pages(pages: bytes) -> bytes:
-    return raw_pdf(CATALOG, pages, page(), HELLO, FONT)
-
-
-HOSTILE = {
-    "page-tree-cycle": raw_pdf(CATALOG, b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"),
-    "claims-two-billion-pages": with_pages(b"<< /Type /Pages /Kids [3 0 R] /Count 2147483647 >>"),
-    "claims-minus-five-pages": with_pages(b"<< /Type /Pages /Kids [3 0 R] /Count -5 >>"),
-    "lists-200,000-pages": with_pages(b"<< /Type /Pages /Kids [%s] /Count 200000 >>" % (b"3 0 R " * 200_000)),
-    "table-refers-to-itself": raw_pdf(CATALOG, ONE_PAGE, page(), HELLO, FONT, trailer=b"/Prev TABLE"),
-    "root-refers-to-itself": raw_pdf(b"1 0 R", ONE_PAGE),
-    "length-refers-to-itself": with_page(b"<< /Length 4 0 R >>\nstream\nBT ET\nendstream"),
-    "form-draws-itself": raw_pdf(
-        CATALOG,
-        ONE_PAGE,
-        page(resources=b"/XObject << /X 5 0 R >>"),
-        stream(b"/X Do"),
-        stream(b"/X Do", b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 5 0 R >> >>"),
-    ),
-    "forms-multiply": nested_forms(40),
-    "decompression-bomb": bomb(),
-    "deep-content": with_page(stream(b"[" * 1_000_000)),
-    "deep-object": raw_pdf(CATALOG, ONE_PAGE, page(resources=b"/X " + b"[" * 100_000), HELLO, FONT),
-    "huge-page": raw_pdf(CATALOG, ONE_PAGE, page(box=b"-1e30 -1e30 1e30 1e30"), HELLO, FONT),
-    "noise": b"%PDF-1.7\n" + bytes(range(256)) * 500,
-}
 
 
 def read_or_reason(path: Path, engine: str) -> str:
@@ -70,16 +25,6 @@ def read_or_reason(path: Path, engine: str) -> str:
         return extract(path, pdf_engine=engine, limits=LIMITS).text
     except ExtractionError as refusal:
         return str(refusal)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_pdf_is_read_or_refused_by_name(tmp_path: Path, name: str, engine: str) -> None:
-    path = tmp_path / f"{name}.pdf"
-    path.write_bytes(HOSTILE[name])
-    text = read_or_reason(path, engine)
-    assert text == "Hello" or text.startswith(repr(str(path)))
-    assert "\n" not in text
 
 
 def test_a_pdf_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
@@ -100,8 +45,12 @@ def test_a_pdf_that_needs_too_much_memory_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep limits of memory")
 def test_after_each_failure_the_next_pdf_is_read(tmp_path: Path) -> None:
     (tmp_path / "good.pdf").write_bytes(one_page("Good"))
-    for name in ("decompression-bomb", "noise", "page-tree-cycle"):
-        (tmp_path / "bad.pdf").write_bytes(HOSTILE[name])
+    for data in (
+        bomb(),
+        b"%PDF-1.7\n" + bytes(range(256)) * 500,
+        raw_pdf(CATALOG, b"<< /Type /Pages /Kids [2 0 R] >>"),
+    ):
+        (tmp_path / "bad.pdf").write_bytes(data)
         with pytest.raises(ExtractionError):
             extract(tmp_path / "bad.pdf", limits=LIMITS)
         assert extract(tmp_path / "good.pdf").text == "Good"
