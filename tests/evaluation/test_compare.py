@@ -15,7 +15,7 @@ from ragistry import Workspace, open_workspace
 from ragistry.errors import EvaluationError, InvalidConfigError, UnknownTechniqueError
 from ragistry.evaluation import Comparison, Dataset, Text, compare
 from ragistry.evaluation.asking import WARM_UP
-from ragistry.evaluation.outputs import write_runs
+from ragistry.evaluation.outputs import check_outputs, write_runs
 from ragistry.evaluation.systems.systems import N_RESULTS
 from ragistry.testing.sparse import WordCounts
 from ragistry.trace import model_call, stage
@@ -358,6 +358,13 @@ def test_what_cannot_be_measured_is_refused(workspace, arguments, value):
 def test_runs_that_would_share_a_file_are_not_written(tmp_path):
     with refused(EvaluationError, "'5/7'", "'5_7'"):
         write_runs(tmp_path, {"5/7": {}, "5_7": {}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_outputs_of_one_path_are_refused_and_nothing_is_written(tmp_path):
+    with refused(EvaluationError, "a and b"):
+        check_outputs(files={"a": tmp_path / "x", "b": tmp_path / "x"}, folders={"cache": None}, seed=0)
+    check_outputs(files={"json": tmp_path / "a" / "b.json"}, folders={"runs": tmp_path / "c"}, seed=0)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -162,6 +162,8 @@ def test_rankings_of_two_workspaces_are_equal(workspace, tmp_path):
             compare(["naive", "bm25", "hybrid"], dataset, workspace=one, cache=tmp_path / name, chunk_size=60).runs
             for name, one in (("first", workspace), ("second", other))
         ]
+        with refused(EvaluationError, "other"):
+            compare("bm25", of_library(workspace, tmp_path), workspace=other, chunk_size="library")
     assert runs[0] == runs[1]
 
 
