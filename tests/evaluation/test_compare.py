@@ -145,18 +145,6 @@ def test_second_comparison_embeds_nothing(real, monkeypatch, compared, tmp_path)
     assert real.store.count() == 0, "the workspace's own store is left alone"
 
 
-def test_comparison_with_a_file_of_answers_repeats_without_a_model(real, tmp_path, monkeypatch, compared):
-    file, dataset = tmp_path / "answers.db", topics()
-    live = compare(["naive"], dataset, workspace=real, answers=file)
-    assert live.runs["naive"] == compared.runs["naive"], "same inputs give the same rankings"
-    monkeypatch.setattr("ragistry.models.minilm.MiniLMEmbedder.embed", lambda *_, **__: pytest.fail("asked"))
-    again = compare(["naive"], dataset, workspace=real, answers=file)
-    assert again.runs["naive"] == live.runs["naive"]
-    assert again.techniques["naive"].tokens == live.techniques["naive"].tokens
-    assert any("first asking" in note for note in again.notes)
-    assert not any("first asking" in note for note in live.notes)
-
-
 def test_document_ranks_where_its_best_chunk_ranks_and_top_k_of_a_grid_asks_for_no_more(workspace, tmp_path):
     grid = {"chunk_size": ["document", 40], "bm25.top_k": [1, 3]}
     result = compare(["naive", "bm25"], topics(), workspace=workspace, grid=grid, cache=tmp_path)

@@ -73,15 +73,6 @@ def test_queries_that_fit_several_sources_are_left_out():
     assert made(*same, one) == {"Who shaped the clay of the valley?": "one.md"}
 
 
-def test_query_in_other_words_than_its_text_is_kept_and_remarked():
-    dogs = source("dogs.md", "Teach a puppy to sit with small treats.\n", "Canine obedience training basics")
-    dataset = make_testset("mine", [dogs], known_items([dogs])).dataset
-    assert dataset.queries == {"d1": "Canine obedience training basics"}
-    assert checked(dataset) == [
-        "no shared word: d1: 'Canine obedience training basics' shares no word with its relevant documents"
-    ]
-
-
 def test_limits_draw_the_same_queries_every_time_and_few_of_each_source():
     colours = ("amber", "bronze", "copper", "denim", "ebony", "fuchsia")
     body = "\n\n".join(f"Walls of {colour} need a brush with {colour} bristles." for colour in colours)

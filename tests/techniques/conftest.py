@@ -41,20 +41,14 @@ def guide_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore
 
 
 @pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The clone of the repository of `opened`."""
-    clone = tmp_path_factory.mktemp("clones") / "notes"
-    clone.mkdir()
-    commit(clone, topics.PAGES)
-    return clone
-
-
-@pytest.fixture(scope="session")
-def opened(tmp_path_factory: pytest.TempPathFactory, clone: Path) -> Iterator[Workspace]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """The three collections of `topics`, and a repository ``notes`` on chess whose description says nothing.
 
     A test that adds to it removes that again.
     """
+    clone = tmp_path_factory.mktemp("clones") / "notes"
+    clone.mkdir()
+    commit(clone, topics.PAGES)
     with topics.library(tmp_path_factory.mktemp("topics")) as workspace:
         workspace.repositories.add(clone, description="various")
         yield workspace

@@ -28,7 +28,6 @@ from ragistry.testing.ports import refused_port
 from ragistry.trace import collect
 from ragistry.types import Document, EmbeddedChunk, StageScore
 from ragistry.utils.where import matches, normalise
-from tests.library.git_trees import commit
 from tests.messages import check_message, refused
 from tests.techniques.doubles import Ready
 from tests.techniques.topics import QUESTIONS, STRANGE, TEXTS, library, routed
@@ -195,17 +194,6 @@ def test_repository_is_chosen_by_what_it_holds(opened, config):
     assert technique.route(SICILIAN).chosen == ("notes",)
     assert technique.retrieve(SICILIAN)[0].metadata["repository"] == "notes"
     assert technique.route(QUESTIONS["kitchen"]).chosen == ("kitchen",)
-
-
-def test_update_of_a_repository_is_known_to_routers(opened, clone, impatient):
-    technique = over(opened, repository=True)
-    technique.router.samples.seconds = 0  # type: ignore[attr-defined]
-    violin = "how is the bow of a violin rosined?"
-    assert technique.route(violin).chosen != ("notes",)
-    commit(clone, {"violin.md": "# Violin\n\nRosin the bow of the violin before you play.\n"})
-    opened.repositories.update("notes")
-    assert technique.route(violin).chosen == ("notes",)
-    assert "violin" in technique.retrieve(violin)[0].content
 
 
 def test_chroma_archive_is_chosen_by_what_it_holds(opened, servers):
