@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -116,22 +119,41 @@ def write_settled(path: Path, text: str) -> None:
     os.utime(path, (minute_ago, minute_ago))
 
 
+def _of_the_run(request: pytest.FixtureRequest, name: str, start: Callable[[Path], AbstractContextManager[Any]]) -> Any:
+    """Return the server of all workers; the one that started it waits, after its last test, until no other uses it."""
+    folder = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    folder = folder.parent if hasattr(request.config, "workerinput") else folder
+    stack = ExitStack()
+    request.config.add_cleanup(stack.close)
+    state = stack.enter_context((folder / f"{name}.lock").open("a+b"))
+    fcntl.flock(state, fcntl.LOCK_EX)
+    state.seek(0)
+    if content := state.read():
+        server = pickle.loads(content)
+    else:
+        server = replace(stack.enter_context(start(folder / name)), process=None)  # no test may end it
+        state.write(pickle.dumps(server))
+        state.flush()
+        stack.callback(state.truncate, 0)
+        stack.callback(fcntl.flock, state, fcntl.LOCK_EX)
+    fcntl.flock(state, fcntl.LOCK_SH)
+    return server
+
+
 @pytest.fixture(scope="session")
-def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
-    """One ChromaDB server for all tests of a process; each test uses a collection of its own."""
+def chroma(request: pytest.FixtureRequest) -> ChromaServer:
+    """One ChromaDB server for all tests of a run; each test uses a collection of its own."""
     from ragistry.testing.chroma_server import chroma_server
 
-    with chroma_server(tmp_path_factory.mktemp("chroma")) as running:
-        yield running
+    return _of_the_run(request, "chroma", chroma_server)
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One Postgres server for all tests of a process; each test uses a schema of its own."""
+def postgres(request: pytest.FixtureRequest) -> PostgresServer:
+    """One Postgres server for all tests of a run; each test uses a schema of its own and ends no connections."""
     from ragistry.testing.postgres_server import postgres_server
 
-    with postgres_server() as running:
-        yield running
+    return _of_the_run(request, "postgres", lambda _: postgres_server())
 
 
 everywhere = pytest.mark.parametrize("workspace", ["local", "client", "postgres", "chroma"], indirect=True)

@@ -41,6 +41,13 @@ SOURCES, ACKNOWLEDGED = 200, 15
 
 
 @pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """A server of its own, which tests may stop."""
+    with postgres_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
     """A primary and its synchronous standby. The last test of the module kills the primary."""
     with postgres_server() as primary, standby_server(primary, synchronous=True) as standby:
