@@ -21,12 +21,13 @@ from ragistry.errors import (
     UnsupportedError,
 )
 from ragistry.stores.chunk_checks import check_chunks, check_source
+from ragistry.stores.records import source_info
 from ragistry.stores.vectors import query_vector as unit_vector
 from ragistry.types import Chunk, Document, EmbeddedChunk, EmbedderFingerprint, SourceInfo, StageScore, Where
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id, id_of
 from ragistry.utils.limits import check_top_k
-from ragistry.utils.metadata import custom_metadata, shared_metadata
+from ragistry.utils.metadata import shared_metadata
 from ragistry.utils.where import matches, normalise
 
 Vectors = NDArray[np.float32]
@@ -144,21 +145,11 @@ class DictStore:
 
     def _info(self, collection: str, source_file: str) -> SourceInfo:
         ids = self._ids({"collection": collection, "source_file": source_file})
-        first = chunk_id(collection, source_file, 0)
-        metadata = self.rows[first if first in self.rows else ids[0]][1]
         shared = shared_metadata([self.rows[identity][1] for identity in ids])
-        info = SourceInfo(collection, source_file, len(ids), metadata["source"], metadata=custom_metadata(shared))
-        if first not in self.rows:
-            return info
-        # The hash marks a complete source; without it, the next ingest reads the source again.
-        source_hash = metadata["source_hash"] if self.whole.get((collection, source_file)) == len(ids) else ""
-        return replace(
-            info,
-            source_hash=source_hash,
-            ingested_at=metadata["ingested_at"],
-            source_path=metadata.get("source_path", ""),
-            set_keys=tuple(metadata.get("set_keys", ())),
-        )
+        has_first = chunk_id(collection, source_file, 0) in self.rows
+        # Only a complete source has its hash; without it, the next ingest reads the source again.
+        is_whole = has_first and self.whole.get((collection, source_file)) == len(ids)
+        return source_info((collection, source_file), len(ids), shared, is_whole=is_whole)
 
     def writing(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -31,7 +31,7 @@ from tests.conftest import full_run
 from tests.library.git_trees import commit
 from tests.messages import refused
 from tests.stores.local_stores import ALL, check, held, put, same, truth_of, version_of, whole_versions
-from tests.stores.scripts import start
+from tests.stores.scripts import run, start
 from tests.stores.test_local_disk import disk, full  # noqa: F401, a fixture
 
 A, B, BIG = version_of("a.md", 1), version_of("b.md", 1), version_of("big.md", 1, 900)
@@ -305,52 +305,39 @@ def test_place_that_cannot_be_written_is_named(root: Path, tmp_path: Path) -> No
     assert sorted(item.name for item in tmp_path.iterdir()) == ["workspace"]
 
 
-KILLED = """
+STOPPED = """
 import os, sys
 from pathlib import Path
 from ragistry.library.backup import write_backup
-from tests.stores.local_stores import *
-root, path, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-store, seen = LocalStore(root / ".ragistry"), 0
+from ragistry.library.restore import restore_backup
+from ragistry.stores.local import LocalStore
+work, path, folder, last = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
+store, seen = LocalStore(folder / ".ragistry") if work == "backup" else None, 0
 def count(event, arguments):
     global seen
-    if event in ("open", "os.rename", "os.mkdir", "sqlite3.connect"):
-        seen += 1
+    if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree", "sqlite3.connect"):
+        seen += work == "backup" or str(folder) in str(arguments[0])
         if seen == last:
             os._exit(77)
 sys.addaudithook(count)
-write_backup(path, root, store, root / "none", force=True)
+if work == "backup":
+    write_backup(path, folder, store, folder / "none", force=True)
+else:
+    restore_backup(path, folder)
 """
+"""Ends before so many steps of a backup, or of a restore."""
 
 
 def test_killed_backup_leaves_the_earlier_one_or_a_whole_one(root: Path, tmp_path: Path) -> None:
     path, early = tmp_path / "all.zip", 0
     for last in (1, 4, 7, 10, 13) if full_run() else (4, 13):
         path.write_bytes(b"the earlier one")
-        with start(KILLED, root, path, last) as process:
-            assert process.wait(60) == 77
+        run(STOPPED, "backup", path, root, last, ends=77)
         if path.read_bytes() == b"the earlier one":
             early += 1
         else:
             restore_backup(path, tmp_path / f"restored {last}")
     assert early >= 1
-
-
-RESTORED = """
-import os, sys
-from pathlib import Path
-from ragistry.library.restore import restore_backup
-path, folder, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-seen = 0
-def count(event, arguments):
-    global seen
-    if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"):
-        seen += str(folder) in str(arguments[0])
-        if seen == last:
-            os._exit(77)
-sys.addaudithook(count)
-restore_backup(path, folder)
-"""
 
 
 @pytest.mark.slow
@@ -363,7 +350,7 @@ def test_killed_restore_is_recognised_and_begins_anew(made: Path, tmp_path: Path
         shutil.rmtree(folder, ignore_errors=True)
         if exists:
             folder.mkdir()
-        with start(RESTORED, path, folder, last) as process:
+        with start(STOPPED, "restore", path, folder, last) as process:
             if process.wait(60) == 0:
                 break
         if (folder / ".restoring").exists():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -33,7 +33,7 @@ from ragistry.library.contract import (
 from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from tests.messages import check_message, refused
-from tests.stores.scripts import start
+from tests.stores.scripts import run
 
 
 def chunks(*names: str) -> list[DocumentChunk]:
@@ -62,10 +62,7 @@ def versions(path: Path) -> int:
 
 
 def write(collection: Collection, in_block: bool, *names: str) -> None:
-    if not in_block:
-        add_chunks(collection, chunks(*names))
-        return
-    with collection:
+    with collection if in_block else nullcontext():
         add_chunks(collection, chunks(*names))
 
 
@@ -151,9 +148,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_killed_rebuild_leaves_the_old_version(tmp_path: Path) -> None:
     create(tmp_path, "old").close()
-    with start(KILLED, tmp_path) as process:
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, output
+    run(KILLED, tmp_path, ends=-signal.SIGKILL)
     assert (ids(tmp_path), versions(tmp_path)) == ({"old"}, 2)
     update_collection_metadata(another(tmp_path), {})
     assert (ids(tmp_path), versions(tmp_path)) == ({"old"}, 1), "what the killed process made is removed"
@@ -265,64 +260,48 @@ for number in range(4):
 
 def test_two_processes_write_to_one_collection(tmp_path: Path) -> None:
     create(tmp_path)
-    for writer in [start(WRITER, tmp_path, name) for name in "ab"]:
-        with writer:
-            output, _ = writer.communicate(timeout=100)
-        assert writer.returncode == 0, output
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: run(WRITER, tmp_path, name), "ab"))
     assert ids(tmp_path) == {f"{name}{number}" for name in "ab" for number in range(4)}
 
 
 # Readers
 
 
-class Reader(threading.Thread):
-    """Searches until it is stopped, and records the sets of ids in the order in which it found them."""
+@contextmanager
+def reading(collection: Collection) -> Iterator[list[set[str]]]:
+    """Search in a thread from the beginning of the block to its end; gives the sets of ids as they changed."""
+    seen: list[set[str]] = []
+    searched, stopped = threading.Semaphore(0), threading.Event()
 
-    def __init__(self, collection: Collection) -> None:
-        super().__init__()
-        self.collection = collection
-        self.seen: list[set[str]] = []
-        self.failed: list[Exception] = []
-        self._stopped = threading.Event()
-        self._searches = threading.Semaphore(0)
+    def read() -> None:
+        while not stopped.wait(0.001):
+            found = {match.chunk_id for match in search_chunks(collection, "text", 100).matches}
+            if seen[-1:] != [found]:
+                seen.append(found)
+            searched.release()
 
-    def run(self) -> None:
-        while not self._stopped.wait(0.001):
-            try:
-                matches = search_chunks(self.collection, "text", 100).matches
-            except Exception as error:  # noqa: BLE001, raised by the test
-                self.failed.append(error)
-                return
-            if not self.seen or self.seen[-1] != {match.chunk_id for match in matches}:
-                self.seen.append({match.chunk_id for match in matches})
-            self._searches.release()
-
-    def search_again(self) -> None:
-        """Wait until a search that begins from now on has ended."""
-        while self._searches.acquire(blocking=False):
-            pass
-        assert all(self._searches.acquire(timeout=30) for _ in range(2)), self.failed
-
-    def __enter__(self) -> Reader:
-        self.start()
-        self.search_again()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self.join()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        try:
+            assert searched.acquire(timeout=30), reader
+            yield seen
+            while searched.acquire(blocking=False):
+                pass
+            assert all(searched.acquire(timeout=30) for _ in range(2)), reader  # the second began after the block
+        finally:
+            stopped.set()
+        reader.result()
 
 
 def test_readers_see_the_old_or_the_new_version_during_rebuilds(tmp_path: Path) -> None:
-    create(tmp_path, "0 a", "0 b")
-    with Reader(another(tmp_path)) as reader:
-        for number in range(1, 4):
-            create(tmp_path, f"{number} a", f"{number} b")
-        reader.search_again()
-    assert reader.failed == []
     every = [{f"{number} a", f"{number} b"} for number in range(4)]
-    assert (reader.seen[0], reader.seen[-1]) == (every[0], every[3])
-    assert all(found in every for found in reader.seen)
+    create(tmp_path, *every[0])
+    with reading(another(tmp_path)) as seen:
+        for names in every[1:]:
+            create(tmp_path, *names)
+    assert (seen[0], seen[-1]) == (every[0], every[3])
+    assert all(found in every for found in seen)
 
 
 @pytest.mark.parametrize(("is_filled", "in_block"), [(True, True), (True, False), (False, False)])
@@ -331,10 +310,9 @@ def test_shared_collection_never_loses_chunks_while_it_is_filled(
 ) -> None:
     create(tmp_path, *["old"] * is_filled)
     collection = create(tmp_path)
-    with Reader(collection) as reader:
+    with reading(collection) as seen:
         write(collection, in_block, "new")
-        reader.search_again()
-    assert (reader.failed, reader.seen) == ([], [set(), {"new"}])
+    assert seen == [set(), {"new"}]
 
 
 def test_reader_whose_store_another_thread_closed_reads_again(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from ragistry.types import Document
 from tests.conftest import full_run
 from tests.library.git_trees import commit, git, write
 from tests.messages import check_message, refused
-from tests.stores.scripts import start
+from tests.stores.scripts import HOLD, run, started
 
 READING = ReadOptions(1000, 150, True)
 PAGES = {
@@ -292,9 +292,7 @@ def test_killed_update_leaves_the_old_version(repositories: Repositories, tmp_pa
     clone = cloned(tmp_path / "clone", {f"{number}.md": f"Old page number {number}." for number in range(6)})
     before = repositories.add(clone).info
     commit(clone, {f"{number}.md": f"New page number {number}." for number in range(6)})
-    with start(KILLED, repositories.root) as process:
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, output
+    run(KILLED, repositories.root, ends=-signal.SIGKILL)
     assert repositories.infos() == [before]
     assert {page["text"][:3] for [page] in chunks(repositories, "clone").values()} == {"Old"}
     assert len(list(repositories.root.glob("clone@*"))) == 2
@@ -303,25 +301,12 @@ def test_killed_update_leaves_the_old_version(repositories: Repositories, tmp_pa
     assert len(list(repositories.root.glob("clone@*"))) == 1, "what the killed process made is removed"
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from ragistry.library.contract.entries import entry_lock
-with entry_lock(Path(sys.argv[1]), "widget-docs"):
-    print("ready", flush=True)
-    sys.stdin.read()
-"""
-
-
 def test_second_update_at_the_same_time_is_refused(repositories: Repositories, clone: Path) -> None:
     repositories.add(clone)
-    with start(HOLDER, repositories.root) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "ready\n"
+    with started(HOLD, repositories.root / "widget-docs.lock") as other:
         with pytest.raises(StoreLockedError, match=f"process {other.pid}"):
             repositories.update("widget-docs")
         assert repositories.infos()[0].chunk_count > 0, "reading goes on"
-        other.communicate()
     assert repositories.update("widget-docs").files.embedded == 0
 
 

@@ -6,8 +6,10 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+import pytest
 
 from ragistry.stores.local import LocalStore
 from ragistry.types import Document, EmbeddedChunk
@@ -23,13 +25,26 @@ Truth = dict[tuple[str, str], list[EmbeddedChunk]]
 
 
 def store_at(place: str, **settings: Any) -> Any:
-    """The store in a folder, or in a collection on a Postgres server: ``URL COLLECTION``."""
-    if place.startswith("postgresql:"):
+    """The store in a folder, or at ``ADDRESS#COLLECTION`` of Postgres or of Chroma, a server or a directory."""
+    address, _, collection = place.partition("#")
+    if address.startswith("postgresql:"):
         from ragistry.stores.postgres import PostgresStore
 
-        url, collection = place.split()
-        return PostgresStore(url, collection=collection, **settings)
-    return LocalStore(place, **{"lock_timeout": 60, **settings})
+        return PostgresStore(address, collection=collection, **settings)
+    if collection:
+        from ragistry.stores.chroma import ChromaStore
+
+        settings["host" if address.startswith("http:") else "path"] = address
+        return ChromaStore(collection=collection, **settings)
+    return LocalStore(address, **{"lock_timeout": 60, **settings})
+
+
+def place_of(kind: str, request: pytest.FixtureRequest) -> str:
+    """A new place for a store of a kind, for `store_at`: local, embedded (in Chroma), chroma or postgres."""
+    if kind == "local":
+        return str(request.getfixturevalue("tmp_path_factory").mktemp("stores") / "local")
+    server = request.getfixturevalue("engine" if kind == "embedded" else kind)
+    return f"{getattr(server, 'url', server)}#c{uuid4().hex}"
 
 
 def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:

@@ -9,6 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+HOLD = """
+import sys
+from pathlib import Path
+from ragistry.stores.lock import WriterLock
+WriterLock(Path(sys.argv[1]), "the place", wait=0).hold()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+"""Holds the lock file until it gets a line."""
+PUT = "import os, sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), {}); os._exit(0)"
+"""Ends as a killed process does, after it wrote this source, which its indexes lack."""
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -18,11 +29,11 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def run(code: str, *arguments: object) -> str:
-    """What the script prints; it must end well."""
+def run(code: str, *arguments: object, ends: int = 0) -> str:
+    """What the script prints; it must end with this code, a negative one for a signal."""
     with start(code, *arguments) as process:
         output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
+    assert process.returncode == ends, output
     return output
 
 

@@ -63,35 +63,24 @@ def listed(store: ChromaStore) -> list[tuple[str, int, str]]:
     return [(info.collection, info.chunks, info.source_hash) for info in store.sources()]
 
 
-@pytest.mark.parametrize(("old", "after"), [(0, 0), (0, 1), (3, 1), (7, 0), (7, 2)])
-def test_a_source_interrupted_between_batches_has_no_hash_until_the_next_ingest(small, interrupted, old, after):
+@pytest.mark.parametrize(("old", "new", "method", "after", "hashes", "seen"), [
+    (0, 5, "upsert", 0, [], ""), (0, 5, "upsert", 1, [""], "new 1 2"), (3, 5, "upsert", 1, [""], "old 0"),
+    (7, 5, "upsert", 0, [""], "old 0 1 2 3 4 5 6"), (7, 5, "upsert", 2, [""], "old 0 5 6"),
+    (6, 6, "upsert", 1, [""], "old 0 3 4 5"), (6, 6, "upsert", 2, [""], "old 0 5"),
+    (2, 2, "upsert", 0, ["old"], "old 0 1"), (5, 2, "delete", 0, [""], "new 0 1"),
+])  # fmt: skip
+def test_interrupted_source_shows_one_version_and_no_hash_until_the_next_ingest(
+    small, interrupted, old, new, method, after, hashes, seen
+):
+    """Once the last batch of a new version is written, no old chunk is found, also if it is still there."""
     put(small, "old", old)
-    interrupted(lambda: put(small, "new", 5), "upsert", after)
-    assert [source_hash for _, _, source_hash in listed(small)] == [""] * bool(old or after)
-    put(small, "new", 5)
-    assert listed(small) == [("c", 5, "new")]
-    assert found(small) == [f"new {i}" for i in range(5)]
-
-
-def test_a_source_of_one_batch_is_replaced_in_one_piece(small, interrupted):
-    put(small, "old", 2)
-    interrupted(lambda: put(small, "new", 2), "upsert", 0)
-    assert listed(small) == [("c", 2, "old")]
-    assert found(small) == ["old 0", "old 1"]
-
-
-def test_old_chunks_that_are_not_yet_deleted_are_not_found(small, interrupted):
-    put(small, "old", 5)
-    interrupted(lambda: put(small, "new", 2), "delete", 0)
-    assert (small.count(), listed(small)) == (5, [("c", 5, "")])
-    assert found(small) == ["new 0", "new 1"]
-
-
-@pytest.mark.parametrize("after", [1, 2])
-def test_new_chunks_are_not_found_before_the_last_batch_is_written(small, interrupted, after):
-    put(small, "old", 6)
-    interrupted(lambda: put(small, "new", 6), "upsert", after)
-    assert found(small) == ["old 0", *(f"old {i}" for i in range(1 + 2 * after, 6))]
+    interrupted(lambda: put(small, "new", new), method, after)
+    assert [source_hash for _, _, source_hash in listed(small)] == hashes
+    version, _, numbers = seen.partition(" ")
+    assert found(small) == [f"{version} {number}" for number in numbers.split()]
+    put(small, "new", new)
+    assert listed(small) == [("c", new, "new")]
+    assert found(small) == [f"new {i}" for i in range(new)]
 
 
 def test_search_finds_other_chunks_in_place_of_outdated_ones(small, interrupted):

@@ -19,7 +19,7 @@ from ragistry.stores.chroma import ChromaStore
 from ragistry.testing.stores.chunks import EAST, chunk
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
 from tests.messages import check_message, refused
-from tests.stores.scripts import run, start, started
+from tests.stores.scripts import HOLD, run, start, started
 
 
 def random_chunks(count: int, dimension: int = 16) -> list[EmbeddedChunk]:
@@ -97,17 +97,12 @@ def test_a_directory_that_cannot_be_made_is_an_error_every_time(tmp_path):
 # Several processes and threads
 
 
-HOLDER = """
-import sys
-from ragistry.stores.chroma import ChromaStore
-store = ChromaStore(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-
 def test_second_process_is_refused_and_told_who_has_the_directory(folder):
-    with started(HOLDER, folder) as other, refused(StoreLockedError, folder, f"process {other.pid} on "):
+    folder.mkdir()
+    with (
+        started(HOLD, folder / "ragistry.lock") as other,
+        refused(StoreLockedError, folder, f"process {other.pid} on "),
+    ):
         ChromaStore(folder, lock_timeout=0.1)
     with closing(ChromaStore(folder)) as store:
         assert store.count() == 0

@@ -17,7 +17,6 @@ from ragistry.testing.stores import (
     RepairConformance,
     TextSearchConformance,
 )
-from ragistry.testing.stores.chunks import source
 from ragistry.testing.stores.conditions import ConditionConformance
 from ragistry.testing.stores.searching import SearchConformance
 
@@ -40,8 +39,8 @@ class TestLocalStore(Conformance, TextSearchConformance, RepairConformance, Reem
 
 class TestLocalStoreWithSketches(SearchConformance, ConditionConformance):
     @pytest.fixture
-    def store(self, quick_path: Path) -> Iterator[LocalStore]:
-        with closing(LocalStore(quick_path / "local", exact_below=0, exclusive=True)) as store:
+    def store(self, tmp_path: Path) -> Iterator[LocalStore]:
+        with closing(LocalStore(tmp_path / "local", exact_below=0, exclusive=True)) as store:
             yield store
 
 
@@ -61,13 +60,3 @@ class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance):
     @pytest.fixture
     def store(self, stored):
         return stored
-
-
-@pytest.mark.parametrize("name", ["local", "embedded", "served", "stored"])
-def test_source_that_lost_text_is_listed_with_the_loss(name: str, request: pytest.FixtureRequest) -> None:
-    store = request.getfixturevalue(name)
-    whole = source("c", "a.pdf", ["one", "two"])
-    store.replace_source("c", "a.pdf", [one._replace(metadata=one.metadata | {"lost": "page 2"}) for one in whole])
-    assert [info.lost for info in store.sources("c")] == ["page 2"]
-    store.replace_source("c", "a.pdf", whole)
-    assert [info.lost for info in store.sources("c")] == [""]

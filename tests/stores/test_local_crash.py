@@ -29,16 +29,16 @@ STATES: dict[str, list[Truth]] = {
 
 
 @pytest.fixture(scope="module")
-def crashed(quick_folder: Path) -> dict[str, list[tuple[Path, str]]]:
+def crashed(module_path: Path) -> dict[str, list[tuple[Path, str]]]:
     """By scenario, the folder of each child, and the step before which it ended; the last one has completed."""
-    base = quick_folder / "base"
+    base = module_path / "base"
     with closing(LocalStore(base)) as store:  # with both indexes
         put(store, A, B)
         check(store, truth_of(A, B))
-    damaged = Path(shutil.copytree(base, quick_folder / "damaged"))
+    damaged = Path(shutil.copytree(base, module_path / "damaged"))
     [page] = pages_of(damaged / "store.db", "chunks_by_hash")
     garble(damaged / "store.db", page.start, bytes(page.stop - page.start))
-    command = [sys.executable, "-m", "tests.stores.crashes", base, quick_folder, "0" if full_run() else "4"]
+    command = [sys.executable, "-m", "tests.stores.crashes", base, module_path, "0" if full_run() else "4"]
     ended = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     children: dict[str, list[tuple[Path, str]]] = {scenario: [] for scenario in SCENARIOS}

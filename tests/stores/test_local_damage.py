@@ -20,7 +20,7 @@ from ragistry.stores.local import LocalStore
 from tests.conftest import full_run
 from tests.messages import refused
 from tests.stores.local_stores import ALL, Truth, check, check_searches, garble, ids_of, put, truth_of, version_of
-from tests.stores.scripts import ROOT, run
+from tests.stores.scripts import PUT, ROOT, run
 from tests.stores.survivors import HELD, OLD
 
 TRUTH = truth_of(*HELD)
@@ -28,28 +28,24 @@ A2, NEW = version_of("0.md", 3, 2), version_of("new.md", 1)
 
 
 @pytest.fixture(scope="module")
-def pending(quick_folder: Path) -> Path:
+def pending(module_path: Path) -> Path:
     """A store whose indexes lack its last writes: the process was killed after it wrote to the database."""
-    folder = quick_folder / "pending"
+    folder = module_path / "pending"
     with closing(LocalStore(folder)) as store:
         put(store, *OLD[:3])
         store.flush()
         put(store, *OLD[3:])
         store.replace_source("c", OLD[-1][0].metadata["source_file"], [])  # so that a file lists removed rows
         check_searches(store, truth_of(*OLD[:-1]))
-    code = (
-        "import os, sys; from tests.stores.local_stores import *\n"
-        "put(LocalStore(sys.argv[1]), version_of('0.md', 2, 5)); os._exit(0)"
-    )
-    run(code, folder)
+    run(PUT.format("version_of('0.md', 2, 5)"), folder)
     assert b'"removed": 3' in (folder / "words" / "stamp.json").read_bytes()
     return folder
 
 
 @pytest.fixture(scope="module")
-def settled(pending: Path, quick_folder: Path) -> Path:
+def settled(pending: Path, module_path: Path) -> Path:
     """The same store with indexes that are up to date."""
-    folder = Path(shutil.copytree(pending, quick_folder / "settled"))
+    folder = Path(shutil.copytree(pending, module_path / "settled"))
     with closing(LocalStore(folder)) as store:
         check(store, TRUTH)
         store.flush()
@@ -57,8 +53,8 @@ def settled(pending: Path, quick_folder: Path) -> Path:
 
 
 @pytest.fixture
-def copy(settled: Path, quick_path: Path) -> Path:
-    return Path(shutil.copytree(settled, quick_path / "local"))
+def copy(settled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(settled, tmp_path / "local"))
 
 
 def index_files(folder: Path) -> list[Path]:
@@ -80,7 +76,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.timeout(600)
-def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, quick_path: Path) -> None:
+def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, tmp_path: Path) -> None:
     """Every kind of damage with every use, each of another file; in a full run, of every file."""
     works = [("search", pending), ("repair", settled), ("write", pending)]
     damaged = []
@@ -89,14 +85,14 @@ def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, 
         assert len(files) > 12
         start = number * 5 % len(files)
         for path in files if full_run() else files[start : start + 1]:
-            folder = Path(shutil.copytree(base, quick_path / f"{len(damaged)} {damage} {path.name}"))
+            folder = Path(shutil.copytree(base, tmp_path / f"{len(damaged)} {damage} {path.name}"))
             DAMAGE[damage](folder / path.relative_to(base))
             damaged.append((work, folder))
-    with closing(LocalStore(quick_path / "other")) as other:
+    with closing(LocalStore(tmp_path / "other")) as other:
         put(other, *OLD)
         other.flush()
     for name, content in product(("words", "vectors"), ("nothing", "a file", "other files", "another store's index")):
-        folder = Path(shutil.copytree(settled, quick_path / f"{name} {content}"))
+        folder = Path(shutil.copytree(settled, tmp_path / f"{name} {content}"))
         damaged.append(("search", folder))
         shutil.rmtree(folder / name)
         if content == "a file":
@@ -104,7 +100,7 @@ def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, 
         if content == "other files":
             shutil.copytree(settled / "words", folder / name, ignore=shutil.ignore_patterns("stamp.json"))
         if content == "another store's index":
-            shutil.copytree(quick_path / "other" / name, folder / name)
+            shutil.copytree(tmp_path / "other" / name, folder / name)
     uses = [f"{work}={folder}" for work, folder in damaged]
     command = [sys.executable, "-m", "tests.stores.survivors", *uses]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
@@ -162,14 +158,14 @@ assert store.verify() == []
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 0.5, 0.99])
-def test_index_file_that_is_truncated_under_an_open_store_is_rebuilt(copy: Path, quick_path: Path, size: float) -> None:
+def test_index_file_that_is_truncated_under_an_open_store_is_rebuilt(copy: Path, tmp_path: Path, size: float) -> None:
     """The process ends (SIGBUS) if it reads what is missing, so it is one of its own."""
     files = [path for index in ("vectors", "words") for path in (copy / index).iterdir() if path.stat().st_size]
     if not full_run():
         files = [path for path in files if path.suffix in (".fast", ".term") or path.name in ("keys", "vectors")]
     assert len(files) >= 4
     for number, path in enumerate(files):
-        folder = Path(shutil.copytree(copy, quick_path / f"cut {number}"))
+        folder = Path(shutil.copytree(copy, tmp_path / f"cut {number}"))
         run(CUT, folder, path.relative_to(copy), size)
 
 
@@ -210,22 +206,13 @@ def test_indexes_fit_a_database_that_was_restored(copy: Path, tmp_path: Path) ->
     written(copy, truth_of(*HELD, NEW), lambda store: put(store, NEW))
 
 
-KILLED = """
-import os, sys
-from tests.stores.local_stores import *
-from tests.stores.survivors import HELD
-put(LocalStore(sys.argv[1]), version_of("elsewhere.md", 1))
-os._exit(0)
-"""
-
-
 @pytest.mark.parametrize("end", ["closed", "killed"])
-def test_indexes_fit_the_database_of_a_copy_that_was_changed_elsewhere(copy: Path, quick_path: Path, end: str) -> None:
+def test_indexes_fit_the_database_of_a_copy_that_was_changed_elsewhere(copy: Path, tmp_path: Path, end: str) -> None:
     """Both made one write since the copy; one of the writers may have ended before its indexes followed."""
-    elsewhere = Path(shutil.copytree(copy, quick_path / "elsewhere"))
+    elsewhere = Path(shutil.copytree(copy, tmp_path / "elsewhere"))
     source = version_of("elsewhere.md", 1)
     if end == "killed":
-        run(KILLED, elsewhere)
+        run(PUT.format("version_of('elsewhere.md', 1)"), elsewhere)
     else:
         written(elsewhere, truth_of(*HELD, source), lambda store: put(store, source))
     written(copy, truth_of(*HELD, NEW), lambda store: put(store, NEW))
@@ -234,13 +221,13 @@ def test_indexes_fit_the_database_of_a_copy_that_was_changed_elsewhere(copy: Pat
     written(copy, truth_of(*HELD, source), lambda store: None)
 
 
-def test_a_database_without_its_indexes_is_a_whole_backup(copy: Path, quick_path: Path) -> None:
-    (quick_path / "restored").mkdir()
-    shutil.copy(copy / "store.db", quick_path / "restored")
-    written(quick_path / "restored", TRUTH, lambda store: None)
+def test_a_database_without_its_indexes_is_a_whole_backup(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "restored").mkdir()
+    shutil.copy(copy / "store.db", tmp_path / "restored")
+    written(tmp_path / "restored", TRUTH, lambda store: None)
     with closing(LocalStore(copy)) as store:
-        store.copy_to(quick_path / "copied")
-    written(quick_path / "copied", TRUTH, lambda store: None)
+        store.copy_to(tmp_path / "copied")
+    written(tmp_path / "copied", TRUTH, lambda store: None)
 
 
 def test_a_damaged_text_and_a_damaged_vector_are_never_returned(copy: Path) -> None:

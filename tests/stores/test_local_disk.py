@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from subprocess import Popen
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,50 +18,44 @@ from ragistry.errors import StoreError
 from ragistry.stores.local import LocalStore, migrations
 from ragistry.trace import collect, stage
 from tests.messages import check_message, refused
-from tests.stores.crashes import WRITES, A, B
+from tests.stores.crashes import WRITES, A, B, C
 from tests.stores.local_stores import ALL, check, garble, held, put, same, truth_of, vector_of, version_of
 from tests.stores.pages import pages_of
-from tests.stores.scripts import run, started, tell
+from tests.stores.scripts import PUT, run, started, tell
 
 BIG = version_of("big.md", 1, 600)
 
 
-@contextmanager
-def mounted(place: Path, *command: str) -> Iterator[Path]:
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root may mount a small file system")
-    place.mkdir(exist_ok=True)
-    if subprocess.run(["mount", *command, str(place)], capture_output=True, timeout=30, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
+@pytest.fixture
+def disk(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file system of some megabytes: in memory; or ext4, where writing to a mapped file without room is a signal."""
+    size = getattr(request, "param", "12m")
+    commands = [["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", tmp_path]]
+    if size == "ext4":
+        image = tmp_path_factory.mktemp("image") / "image"
+        image.write_bytes(bytes(32 << 20))
+        commands = [["mkfs.ext4", "-q", "-F", "-b", "1024", "-m", "0", image], ["mount", "-o", "loop", image, tmp_path]]
+    for command in commands:
+        if os.geteuid() != 0 or shutil.which(command[0]) is None:
+            pytest.skip("only root may mount a small file system")
+        if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode:
+            pytest.skip("no such file system can be mounted here")
     try:
-        yield place
+        yield tmp_path
     finally:
-        subprocess.run(["umount", "-l", str(place)], timeout=30, check=True)
+        subprocess.run(["umount", "-l", tmp_path], timeout=30, check=True)
+
+
+any_disk = pytest.mark.parametrize("disk", ["32m", "ext4"], indirect=True)
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes."""
-    with mounted(tmp_path, "-t", "tmpfs", "-o", "size=12m", "tmpfs") as place:
-        yield place
-
-
-@pytest.fixture(params=["tmpfs", "ext4 with blocks of 1 KB"])
-def any_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A small file system of a kind; on the second, writing to a mapped file that has no room ends the process."""
-    if request.param == "tmpfs":
-        with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=32m", "tmpfs") as place:
-            yield place
-        return
-    image = tmp_path / "image"
-    image.write_bytes(bytes(32 << 20))
-    made = shutil.which("mkfs.ext4") and subprocess.run(
-        ["mkfs.ext4", "-q", "-F", "-b", "1024", "-m", "0", image], capture_output=True, timeout=60, check=False
-    )
-    if not made or made.returncode:
-        pytest.skip("no such file system can be made here")
-    with mounted(tmp_path / "disk", "-o", "loop", str(image)) as place:
-        yield place
+def store(disk: Path) -> Iterator[LocalStore]:
+    """A store on the disk with two sources."""
+    with closing(LocalStore(disk / "local")) as store:
+        put(store, A, B)
+        check(store, truth_of(A, B))
+        yield store
 
 
 def fill(disk: Path, *, but: int = 0) -> None:
@@ -91,107 +86,95 @@ DELETIONS = ("delete", "clear")
 
 
 @pytest.mark.parametrize("write", [name for name in LARGE_WRITES if name not in DELETIONS])
-def test_a_write_to_a_full_disk_changes_nothing_and_works_later(disk: Path, write: str) -> None:
+def test_a_write_to_a_full_disk_changes_nothing_and_works_later(store: LocalStore, disk: Path, write: str) -> None:
     work, after = LARGE_WRITES[write]
-    with closing(LocalStore(disk / "local")) as store:
-        put(store, A, B)
-        check(store, truth_of(A, B))
-        with full(disk):
-            with refused(StoreError):
-                work(store)
-            assert same(held(store), truth_of(A, B))
-            assert len(store.search(ALL)) == len(store.search_text("source")) == 6
-        check(store, truth_of(A, B))
-        work(store)
-        check(store, after, every=50)
+    with full(disk):
+        with refused(StoreError):
+            work(store)
+        assert same(held(store), truth_of(A, B))
+        assert len(store.search(ALL)) == len(store.search_text("source")) == 6
+    check(store, truth_of(A, B))
+    work(store)
+    check(store, after, every=50)
 
 
 @pytest.mark.parametrize("write", DELETIONS)
-def test_a_deletion_works_on_a_full_disk(disk: Path, write: str) -> None:
+def test_a_deletion_works_on_a_full_disk(store: LocalStore, disk: Path, write: str) -> None:
     work, after = WRITES[write]
-    with closing(LocalStore(disk / "local")) as store:
+    for _ in range(2):
+        with full(disk):
+            work(store)
+            check(store, after)
         put(store, A, B)
-        check(store, truth_of(A, B))
-        for _ in range(2):
-            with full(disk):
-                work(store)
-                check(store, after)
-            put(store, A, B)
 
 
-def test_a_disk_that_fills_during_a_write_changes_nothing(disk: Path) -> None:
+def test_a_disk_that_fills_during_a_write_changes_nothing(store: LocalStore) -> None:
     huge = [chunk._replace(text=chunk.text + " word" * 2_000) for chunk in version_of("huge.md", 1, 900)]
-    with closing(LocalStore(disk / "local")) as store:
-        put(store, A)
-        with refused(StoreError):
-            put(store, huge)
-        check(store, truth_of(A))
-        put(store, B)
-    with closing(LocalStore(disk / "local")) as store:
-        check(store, truth_of(A, B))
+    with refused(StoreError):
+        put(store, huge)
+    check(store, truth_of(A, B))
+    put(store, C)
+    store.close()
+    with closing(LocalStore(store.folder)) as again:
+        check(again, truth_of(A, B, C))
 
 
-def test_written_chunks_are_indexed_when_there_is_space_again(disk: Path) -> None:
-    store = LocalStore(disk / "local")
-    put(store, A)
-    check(store, truth_of(A))
+def test_written_chunks_are_indexed_when_there_is_space_again(store: LocalStore, disk: Path) -> None:
     put(store, BIG)
     with full(disk):
         with collect() as trace, stage("search"):
-            assert len(store.search_text("source", 50)) == 3
+            assert len(store.search_text("source", 50)) == 6
         check_message(trace.stages()[0].degraded, "no space left")
-        assert len(store.search(ALL, 1000)) == 603
+        assert len(store.search(ALL, 1000)) == 606
         store.close()
-    with closing(LocalStore(disk / "local")) as store:
-        check(store, truth_of(A, BIG), every=50)
+    with closing(LocalStore(store.folder)) as again:
+        check(again, truth_of(A, B, BIG), every=50)
 
 
 @pytest.mark.parametrize("index", ["words", "vectors"])
-def test_an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_no_files(disk: Path, index: str) -> None:
-    with closing(LocalStore(disk / "local")) as store:
-        put(store, BIG)
-        check(store, truth_of(BIG), every=50)
-        with full(disk):
-            (store.folder / index / "stamp.json").unlink()
-            with refused(StoreError):
-                store.flush()
-            assert not list(store.folder.glob(f"{index}.*"))
-        check(store, truth_of(BIG), every=50)
+def test_an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_no_files(
+    store: LocalStore, disk: Path, index: str
+) -> None:
+    put(store, BIG)
+    check(store, truth_of(A, B, BIG), every=50)
+    with full(disk):
+        (store.folder / index / "stamp.json").unlink()
+        with refused(StoreError):
+            store.flush()
+        assert not list(store.folder.glob(f"{index}.*"))
+    check(store, truth_of(A, B, BIG), every=50)
 
 
 @pytest.mark.parametrize("left", [0, 64 << 10, 300 << 10])
 def test_a_migration_on_a_full_disk_says_so_and_works_later(
-    disk: Path, monkeypatch: pytest.MonkeyPatch, left: int
+    store: LocalStore, disk: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
     def step(connection: Any) -> None:
         connection.execute("CREATE TABLE added AS SELECT zeroblob(1 << 20)")
 
-    with closing(LocalStore(disk / "local")) as store:
-        put(store, A)
-        check(store, truth_of(A))
+    store.close()
     monkeypatch.setattr(migrations, "STEPS", {migrations.FORMAT: step})
     monkeypatch.setattr(migrations, "FORMAT", migrations.FORMAT + 1)
-    with closing(LocalStore(disk / "local")) as store:
+    with closing(LocalStore(store.folder)) as newer:
         with full(disk, but=left):
-            for call in (store.count, lambda: store.search_text("source"), store.verify, store.repair, store.flush):
+            for call in (newer.count, lambda: newer.search_text("source"), newer.verify, newer.repair, newer.flush):
                 with refused(StoreError, "free some space"):
                     call()
-        check(store, truth_of(A))
+        check(newer, truth_of(A, B))
 
 
-def test_a_repair_on_a_full_disk_leaves_the_damaged_file_in_place(disk: Path) -> None:
-    with closing(LocalStore(disk / "local")) as store:
-        put(store, A, BIG)
-        store.flush()
-    path = disk / "local" / "store.db"
+def test_a_repair_on_a_full_disk_leaves_the_damaged_file_in_place(store: LocalStore, disk: Path) -> None:
+    put(store, BIG)
+    store.close()
+    path = store.folder / "store.db"
     garble(path, pages_of(path, "chunks_by_hash")[-1].start, bytes(8192))
     damaged = path.read_bytes()
-    with closing(LocalStore(disk / "local")) as store:
+    with closing(LocalStore(store.folder)) as again:
         with full(disk), refused(StoreError):
-            store.repair()
+            again.repair()
         assert path.read_bytes() == damaged
-        assert store.repair().lost == ()
-        check(store, truth_of(A, BIG), every=50)
+        assert again.repair().lost == ()
+        check(again, truth_of(A, B, BIG), every=50)
 
 
 SEARCHES = """
@@ -205,26 +188,27 @@ with ThreadPoolExecutor(4) as pool:
     print(*set(pool.map(searches, range(8))), store.verify())
 store.close()
 """
-KILLED = "import os, sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), {}); os._exit(0)"
 
 
+@any_disk
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 8 << 10, 40 << 10, 200 << 10])
 @pytest.mark.parametrize("log", [False, True])
-def test_a_new_process_reads_and_searches_on_a_full_disk(any_disk: Path, left: int, log: bool) -> None:
-    folder = any_disk / "local"
+def test_a_new_process_reads_and_searches_on_a_full_disk(disk: Path, left: int, log: bool) -> None:
+    folder = disk / "local"
     with closing(LocalStore(folder)) as store:
         put(store, A, version_of("b.md", 1, 30))
         check(store, truth_of(A, version_of("b.md", 1, 30)), every=5)
     if log:  # a killed process leaves the last source in the log only
-        run(KILLED.format("version_of('c.md', 1)"), folder)
+        run(PUT.format("version_of('c.md', 1)"), folder)
         assert (folder / "store.db-wal").stat().st_size
-    with full(any_disk, but=left):
+    with full(disk, but=left):
         found = (36, 36, 36, 3) if log else (33, 33, 33, 2)
         assert run(SEARCHES, folder).splitlines()[-1] == f"{found} []"
 
 
-def test_sources_are_deleted_on_a_full_disk_and_a_large_one_says_what_it_needs(any_disk: Path) -> None:
+@any_disk
+def test_sources_are_deleted_on_a_full_disk_and_a_large_one_says_what_it_needs(disk: Path) -> None:
     sources = [
         [
             chunk._replace(text=chunk.text * 30, embedding=vector_of(chunk.text, 384))
@@ -232,21 +216,21 @@ def test_sources_are_deleted_on_a_full_disk_and_a_large_one_says_what_it_needs(a
         ]
         for name, count in (("ten.md", 10), ("much.md", 500), ("large.md", 1_500))
     ]
-    with closing(LocalStore(any_disk / "local")) as store:
+    with closing(LocalStore(disk / "local")) as store:
         put(store, *sources)
         store.flush()
-    with closing(LocalStore(any_disk / "local")) as store:
+    with closing(LocalStore(disk / "local")) as store:
         for name in ("ten.md", "much.md"):
-            fill(any_disk)
+            fill(disk)
             store.replace_source("c", name, [])
             assert name not in [info.source_file for info in store.sources()]
-        fill(any_disk)
+        fill(disk)
         with refused(StoreError):
             store.replace_source("c", "large.md", [])
         with refused(StoreError):
             store.clear_collection()
         assert [info.chunks for info in store.sources()] == [1_500]
-        (any_disk / "ballast").unlink()
+        (disk / "ballast").unlink()
         store.replace_source("c", "large.md", [])
         assert store.count() == 0
 
@@ -333,22 +317,24 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(quick_folder: Path) -> Iterator[Reader]:
-    if os.geteuid() != 0 or quick_folder.parent != Path("/dev/shm"):
-        pytest.skip("only root may become another user, who must see the folder")
-    quick_folder.chmod(0o755)
+def reader() -> Iterator[Reader]:
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
     with started(READER) as process:
         yield Reader(process)
 
 
 @pytest.fixture
-def folder(quick_folder: Path, request: pytest.FixtureRequest) -> Path:
-    """The folder of a closed store."""
-    folder = quick_folder / request.node.name / "local"
+def folder() -> Iterator[Path]:
+    """The folder of a closed store, which every user may enter."""
+    place = TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp", ignore_cleanup_errors=True)
+    Path(place.name).chmod(0o755)
+    folder = Path(place.name) / "local"
     with closing(LocalStore(folder)) as store:
         put(store, A)
         check(store, truth_of(A))
-    return folder
+    with place:
+        yield folder
 
 
 def test_reader_without_rights_finds_everything_and_cannot_write(folder: Path, reader: Reader) -> None:
@@ -401,10 +387,7 @@ def test_reader_without_rights_sees_what_others_write(folder: Path, reader: Read
 
 
 def test_reader_without_rights_reads_a_store_whose_writer_was_killed(folder: Path, reader: Reader) -> None:
-    code = (
-        "import os, sys; from tests.stores.local_stores import *; put(LocalStore(sys.argv[1]), version_of('b.md', 1))"
-    )
-    run(f"{code}; os._exit(0)", folder)
+    run(PUT.format("version_of('b.md', 1)"), folder)
     assert (folder / "store.db-wal").exists()
     reader.open(folder)
     assert reader.ask("same(held(store), truth_of(version_of('a.md', 1), version_of('b.md', 1)))") == "True"

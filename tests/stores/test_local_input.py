@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from contextlib import closing, suppress
 from enum import StrEnum
@@ -48,21 +49,21 @@ def test_unknown_language_is_refused_before_a_file_is_made(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_may_have_any_name(quick_path: Path) -> None:
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     for name in ("a?mode=memory#x", "100%41", "ünï 日本 🙂", " ", "'; --"):
-        with closing(LocalStore(quick_path / name)) as store:
+        with closing(LocalStore(tmp_path / name)) as store:
             store.add_documents([chunk("text")])
             assert len(store.search(EAST)) == len(store.search_text("text")) == 1
-        assert LocalStore.exists(quick_path / name)
-        assert {path.name for path in (quick_path / name).iterdir()} >= {"store.db", "words", "vectors"}
+        assert LocalStore.exists(tmp_path / name)
+        assert {path.name for path in (tmp_path / name).iterdir()} >= {"store.db", "words", "vectors"}
 
 
-def test_a_file_of_another_format_says_to_ingest_again(quick_path: Path) -> None:
-    (quick_path / "local").mkdir()
-    with closing(sqlite3.connect(quick_path / "local" / "store.db")) as connection:
+def test_a_file_of_another_format_says_to_ingest_again(tmp_path: Path) -> None:
+    (tmp_path / "local").mkdir()
+    with closing(sqlite3.connect(tmp_path / "local" / "store.db")) as connection:
         connection.execute("CREATE TABLE notes (text)")
         connection.execute("PRAGMA user_version = 9")
-    with closing(LocalStore(quick_path / "local")) as store:
+    with closing(LocalStore(tmp_path / "local")) as store:
         for call in (store.count, store.verify, store.repair, lambda: store.add_documents([chunk("text")])):
             with refused(StoreError):
                 call()
@@ -103,6 +104,24 @@ def test_equal_vectors_score_the_same_wherever_they_are(store: LocalStore) -> No
         assert [d.id for d in copies] == sorted(d.id for d in copies)
         scores |= {document.score for document in copies}
     assert len(scores) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files cannot be listed")
+def test_an_abandoned_scan_closes_its_files(store: LocalStore) -> None:
+    def open_files() -> list[str]:
+        links = [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+        return [link for link in links if link.startswith(str(store.folder))]
+
+    store.add_documents([chunk("one"), chunk("two")])
+    begun, not_begun, late = store.scan(batch=1), store.scan(batch=1), store.scan()
+    next(begun)
+    store.close()
+    assert open_files()
+    with refused(StoreError):
+        next(late)
+    del begun, not_begun
+    gc.collect()
+    assert open_files() == []
 
 
 # Values that look like other values

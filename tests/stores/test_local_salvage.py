@@ -70,13 +70,13 @@ def made(folder: Path, sources: Sequence[list[EmbeddedChunk]]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def small(quick_folder: Path) -> Path:
-    return made(quick_folder / "small", SMALL)
+def small(module_path: Path) -> Path:
+    return made(module_path / "small", SMALL)
 
 
 @pytest.fixture(scope="module")
-def large(quick_folder: Path) -> Path:
-    return made(quick_folder / "large", LARGE)
+def large(module_path: Path) -> Path:
+    return made(module_path / "large", LARGE)
 
 
 def content(store: LocalStore) -> Content:
@@ -168,20 +168,20 @@ def destroy(base: Path, target: Path, page: range, kind: str) -> Path:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["zeros", "random bytes"])
-def test_repair_keeps_all_that_is_readable_beside_a_destroyed_page(small: Path, quick_path: Path, kind: str) -> None:
+def test_repair_keeps_all_that_is_readable_beside_a_destroyed_page(small: Path, tmp_path: Path, kind: str) -> None:
     with closing(LocalStore(small)) as store:
         truth = content(store)
     pages = list(enumerate(pages_of(small / "store.db")))
     assert len(pages) > 30
     for number, page in pages if full_run() else random.Random(kind).sample(pages, 5):
-        folder = destroy(small, quick_path / str(number), page, kind)
+        folder = destroy(small, tmp_path / str(number), page, kind)
         assert_repaired(folder, truth, SMALL, f"page {number + 1} of {len(pages)}, {kind}")
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("table", ["chunks", "vectors", "chunks_by_id", "chunks_by_source", "sources", "head"])
 def test_repair_of_a_large_store_keeps_all_that_is_readable(
-    large: Path, quick_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+    large: Path, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The root page, a page below it and a page of rows; where the root is lost, so is the table."""
     monkeypatch.setattr("ragistry.stores.local.salvage.AT_ONCE", 150)  # so that rows are read in several ranges
@@ -190,7 +190,7 @@ def test_repair_of_a_large_store_keeps_all_that_is_readable(
     pages = pages_of(large / "store.db", table)
     chosen = {0, 1, len(pages) // 2} if full_run() else {0, len(pages) // 2}
     for number in sorted(chosen & set(range(len(pages)))):
-        folder = destroy(large, quick_path / str(number), pages[number], "random bytes")
+        folder = destroy(large, tmp_path / str(number), pages[number], "random bytes")
         assert_repaired(folder, truth, LARGE, f"page {number} of {table}")
 
 
@@ -204,9 +204,9 @@ UNREADABLE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", UNREADABLE)
 def test_file_that_cannot_be_read_is_an_error_until_repair_keeps_it_and_begins_anew(
-    small: Path, quick_path: Path, damage: str
+    small: Path, tmp_path: Path, damage: str
 ) -> None:
-    folder = Path(shutil.copytree(small, quick_path / "local"))
+    folder = Path(shutil.copytree(small, tmp_path / "local"))
     path = folder / "store.db"
     UNREADABLE[damage](path)
     damaged = path.read_bytes()
@@ -233,8 +233,8 @@ def test_repair_of_a_sound_store_changes_nothing(small: Path) -> None:
     assert {path.name: path.read_bytes() for path in small.rglob("*") if path.is_file()} == before
 
 
-def test_second_repair_keeps_the_first_file_too_until_both_are_discarded(small: Path, quick_path: Path) -> None:
-    folder = Path(shutil.copytree(small, quick_path / "local"))
+def test_second_repair_keeps_the_first_file_too_until_both_are_discarded(small: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(small, tmp_path / "local"))
     kept = []
     with closing(LocalStore(folder)) as store:
         for _ in range(2):
@@ -250,9 +250,9 @@ def test_second_repair_keeps_the_first_file_too_until_both_are_discarded(small: 
         store.close()
 
 
-def test_rows_in_the_write_ahead_log_are_salvaged(small: Path, quick_path: Path) -> None:
+def test_rows_in_the_write_ahead_log_are_salvaged(small: Path, tmp_path: Path) -> None:
     """The process was killed after a write, and then a page was destroyed."""
-    folder = Path(shutil.copytree(small, quick_path / "local"))
+    folder = Path(shutil.copytree(small, tmp_path / "local"))
     code = (
         "import os, sys; from tests.stores.local_stores import *\n"
         "chunk = EmbeddedChunk('the newest', {}, vector_of('newest', 48))\n"

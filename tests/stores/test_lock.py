@@ -14,16 +14,7 @@ import pytest
 from ragistry.errors import StoreError, StoreLockedError
 from ragistry.stores.lock import WriterLock
 from tests.messages import refused
-from tests.stores.scripts import run, started, tell
-
-HOLD = """
-import sys
-from pathlib import Path
-from ragistry.stores.lock import WriterLock
-WriterLock(Path(sys.argv[1]), "the place", wait=0).hold()
-print("ready", flush=True)
-sys.stdin.readline()
-"""
+from tests.stores.scripts import HOLD, run, started, tell
 
 
 @pytest.fixture

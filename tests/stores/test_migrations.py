@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from ragistry.stores.local import LocalStore, migrations
 from ragistry.stores.local.database import FROZEN
 from ragistry.types import EmbeddedChunk
 from tests.messages import refused
+from tests.stores.scripts import run
 
 STEP = "ALTER TABLE sources ADD COLUMN lines INTEGER NOT NULL DEFAULT 0"
 KILLED = f"""
@@ -35,11 +34,11 @@ LocalStore(sys.argv[1]).count()
 
 
 @pytest.fixture
-def filled(quick_path: Path) -> Path:
+def filled(tmp_path: Path) -> Path:
     """The folder of a store with one chunk."""
-    with closing(LocalStore(quick_path / "local")) as store:
+    with closing(LocalStore(tmp_path / "local")) as store:
         store.add_documents([EmbeddedChunk("Boil the water.", {"page": 3}, [1.0, 0.0])])
-    return quick_path / "local"
+    return tmp_path / "local"
 
 
 @pytest.fixture
@@ -90,8 +89,7 @@ def test_every_first_call_migrates(filled: Path, next_format: list[int], first: 
 
 
 def test_killed_migration_leaves_the_old_library(filled: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, filled], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    run(KILLED, filled, ends=-signal.SIGKILL)
     assert "lines" not in columns(filled)
     assert found(filled) == ["Boil the water."]
 

@@ -17,13 +17,11 @@ import pytest
 from examples.own_store import DictStore
 from ragistry.errors import RagistryError
 from ragistry.protocols import LibraryStore
-from ragistry.stores.chroma import ChromaStore
-from ragistry.stores.local import LocalStore
-from ragistry.stores.postgres import PostgresStore
 from ragistry.text.analysis import analyse
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.where import COMPARISONS
 from tests.conftest import full_run
+from tests.stores.local_stores import place_of, store_at
 
 GAMES = 12 if full_run() else 1
 MOVES = 50
@@ -64,11 +62,20 @@ def answer(store: Any, call: str, *arguments: Any, **options: Any) -> Any:
 
 
 class Game:
-    """``reopen``: gives the store anew, with other settings."""
+    """``opened``: opens a store on the same data; ``stores``: how many are open, of which each call takes one."""
 
-    def __init__(self, number: int, store: LibraryStore, reopen: Callable[[random.Random], LibraryStore]) -> None:
+    def __init__(self, number: int, opened: Callable[[random.Random], LibraryStore], stores: int) -> None:
         self.rng = random.Random(number)
-        self.store, self.plain, self.open = store, DictStore(), reopen
+        self.stores, self.plain, self.open = [opened(self.rng) for _ in range(stores)], DictStore(), opened
+        self.common = [condition(self.rng) for _ in range(3)]
+
+    @property
+    def store(self) -> Any:
+        return self.rng.choice(self.stores)
+
+    def where(self) -> dict[str, Any]:
+        """A condition, often one that the store has met before and may remember while it is written."""
+        return self.rng.choice(self.common) if self.rng.random() < 0.5 else condition(self.rng)
 
     def same(self, call: str, *arguments: Any, **options: Any) -> None:
         found, expected = (answer(store, call, *arguments, **options) for store in (self.store, self.plain))
@@ -90,7 +97,7 @@ class Game:
 
     def search(self) -> None:
         query, top_k = vector(self.rng), self.rng.choice((1, 3, 10, 50))
-        where = condition(self.rng) if self.rng.random() < 0.7 else None
+        where = self.where() if self.rng.random() < 0.7 else None
         found, expected = (answer(store, "search", query, top_k, where=where) for store in (self.store, self.plain))
         if isinstance(expected, type):
             assert found is expected
@@ -103,7 +110,7 @@ class Game:
 
     def search_words(self) -> None:
         query = self.rng.choice([*(document.content for document in self.plain.scan()), "text", "f g", "nothing"])
-        where = condition(self.rng) if self.rng.random() < 0.5 else None
+        where = self.where() if self.rng.random() < 0.5 else None
         if "text" not in self.store.abilities or isinstance(answer(self.plain, "count", where), type):
             return
         terms = set(analyse(query))
@@ -148,8 +155,8 @@ class Game:
             self.same("clear_collection")
 
     def reopen(self) -> None:
-        self.store.close()
-        self.store = self.open(self.rng)
+        self.stores.pop(self.rng.randrange(len(self.stores))).close()
+        self.stores.append(self.open(self.rng))
 
     def play(self) -> None:
         often = (self.add, self.delete_ids, self.delete_where, self.search, self.read, self.replace_source)
@@ -164,36 +171,30 @@ class Game:
                 assert self.store.verify() == []
 
     def close(self) -> None:
-        self.store.close()
+        for store in self.stores:
+            store.close()
 
 
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "local": ({}, {"exact_below": 0}, {"exact_below": 5}, {"exclusive": True}),
     "postgres": ({}, {"exact_below": 0}, {"exact_below": 5}),
     "embedded": ({},),
-    "served": ({},),
+    "chroma": ({},),
 }
 """The settings with which a store is opened anew."""
 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [(kind, number) for kind, games in {"local": 4, "postgres": 2, "embedded": 1, "served": 1}.items()
+    [(kind, number) for kind, games in {"local": 4, "postgres": 2, "embedded": 1, "chroma": 1}.items()
      for number in range(games * GAMES)],
 )  # fmt: skip
 def test_store_answers_as_the_plain_store(
-    kind: str, number: int, request: pytest.FixtureRequest, quick_path: Path
+    kind: str, number: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    name, fixture = f"game-{kind}-{number}", request.getfixturevalue
+    place, folder = place_of(kind, request), {"folder": tmp_path} if kind == "postgres" else {}
 
     def opened(rng: random.Random) -> LibraryStore:
-        settings = rng.choice(SETTINGS[kind])
-        if kind == "local":
-            return LocalStore(quick_path / "local", **settings)
-        if kind == "postgres":
-            return PostgresStore(fixture("postgres").url, collection=name, folder=quick_path, **settings)
-        if kind == "embedded":
-            return ChromaStore(fixture("engine"), collection=name)
-        return ChromaStore(host=fixture("chroma").url, collection=name)
+        return store_at(place, **folder, **rng.choice(SETTINGS[kind]))
 
-    Game(number, opened(random.Random(number)), opened).play()
+    Game(number, opened, 2 if kind in ("local", "postgres") else 1).play()

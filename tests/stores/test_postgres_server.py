@@ -47,7 +47,9 @@ def starts_as_nobody(program: Path) -> bool:
     return done.returncode == 0 and "PostgreSQL" in done.stdout
 
 
-def test_programs_of_private_folder_start_from_a_copy(private_package: Path, open_folder: Path) -> None:
+def test_programs_of_private_folder_start_from_a_copy_that_is_kept_until_it_is_damaged(
+    private_package: Path, open_folder: Path
+) -> None:
     programs = programs_of(private_package)
     assert programs.is_relative_to(open_folder)
     for name in PROGRAMS:
@@ -55,10 +57,6 @@ def test_programs_of_private_folder_start_from_a_copy(private_package: Path, ope
         assert "not found" not in libraries
         assert str(private_package.parent) not in libraries
         assert starts_as_nobody(programs / name)
-
-
-def test_copy_is_made_once_and_again_when_it_is_damaged(private_package: Path, open_folder: Path) -> None:
-    programs = programs_of(private_package)
     before = programs.stat().st_ino
     assert programs_of(private_package) == programs
     assert programs.stat().st_ino == before

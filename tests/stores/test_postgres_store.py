@@ -24,8 +24,8 @@ from ragistry.testing.postgres_server import PostgresServer
 from ragistry.trace import collect, stage
 from ragistry.types import EmbeddedChunk
 from tests.messages import check_message, refused
-from tests.stores.local_stores import check_searches, put, truth_of, vector_of, version_of
-from tests.stores.scripts import started
+from tests.stores.local_stores import check_searches, put, store_at, truth_of, vector_of, version_of
+from tests.stores.scripts import HOLD, started
 
 A, B, C = (version_of(name, 1) for name in ("a.md", "b.md", "c.md"))
 
@@ -37,13 +37,13 @@ def words(dice: random.Random) -> str:
     return " ".join(f"w{int(dice.paretovariate(0.7)) % 300}" for _ in range(dice.randint(3, 60)))
 
 
-def test_words_and_vectors_score_as_in_the_local_store(stored: PostgresStore, quick_path: Path) -> None:
+def test_words_and_vectors_score_as_in_the_local_store(stored: PostgresStore, tmp_path: Path) -> None:
     dice = random.Random(3)
     chunks = [
         EmbeddedChunk(words(dice), {"page": n % 7, "language": dice.choice(("en", "de"))}, vector_of(f"v{n % 350}"))
         for n in range(400)
     ]
-    with closing(LocalStore(quick_path / "local")) as local:
+    with closing(LocalStore(tmp_path / "local")) as local:
         for store in (local, stored):
             store.add_documents(chunks, ids=[f"{n:03}" for n in range(400)])
             store.flush()
@@ -73,9 +73,8 @@ def spread(postgres: PostgresServer) -> Iterator[tuple[Callable[..., PostgresSto
     collection = uuid4().hex
     with ExitStack() as stack:
 
-        def opened(url: str = postgres.url, **settings: object) -> PostgresStore:
-            store = PostgresStore(url, collection=collection, **settings)  # type: ignore[arg-type]
-            return stack.enter_context(closing(store))
+        def opened(options: str = "", **settings: object) -> PostgresStore:
+            return stack.enter_context(closing(store_at(f"{postgres.url}{options}#{collection}", **settings)))
 
         opened().add_documents(chunks, ids=[f"{n:05}" for n in range(3_000)])
         opened(exact_below=10).flush()
@@ -131,10 +130,10 @@ def test_each_search_is_planned_for_its_own_condition(spread: tuple[Callable[...
 
 
 def test_fewer_rows_from_hnsw_than_there_are_make_it_compare_everything(
-    spread: tuple[Callable[..., PostgresStore], np.ndarray], postgres: PostgresServer
+    spread: tuple[Callable[..., PostgresStore], np.ndarray],
 ) -> None:
     opened, matrix = spread
-    hasty = f"{postgres.url}?options={FORCED}{quote(' -c hnsw.max_scan_tuples=1 -c hnsw.scan_mem_multiplier=1')}"
+    hasty = f"?options={FORCED}{quote(' -c hnsw.max_scan_tuples=1 -c hnsw.scan_mem_multiplier=1')}"
     indexed = opened(hasty, exact_below=0)
     for query in QUERIES:
         found = indexed.search(query.tolist(), where={"rare": True})
@@ -191,16 +190,6 @@ def test_a_write_that_began_earlier_and_ends_later_is_not_missed(
     check_searches(reader, truth_of(A, B, C))
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from ragistry.stores.lock import WriterLock
-with WriterLock(Path(sys.argv[1]), "it").writing():
-    print("ready", flush=True)
-    sys.stdin.readline()
-"""
-
-
 def test_an_index_that_another_process_holds_answers_as_it_is_and_says_so(
     stored: PostgresStore, another: Callable[..., PostgresStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +200,7 @@ def test_an_index_that_another_process_holds_answers_as_it_is_and_says_so(
     put(stored, B)
     stored.delete(where={"source_file": "a.md", "chunk_index": 0})
     [folder] = tmp_path.glob("postgres/*")
-    with started(HOLDER, folder / "lock"):
+    with started(HOLD, folder / "lock"):
         for store in (reader, late):
             with collect() as trace, stage("bm25"):
                 found = store.search_text("source")
@@ -223,15 +212,15 @@ def test_an_index_that_another_process_holds_answers_as_it_is_and_says_so(
 
 
 def test_an_index_of_another_history_is_built_anew(
-    stored: PostgresStore, postgres: PostgresServer, quick_path: Path
+    stored: PostgresStore, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """As after a restore from a backup, with as many changes."""
     collection = stored._primary.schema.removeprefix("ragistry_")
     for chunks in (A, B):
-        with closing(PostgresStore(postgres.url, collection=collection, folder=quick_path)) as store:
+        with closing(PostgresStore(postgres.url, collection=collection, folder=tmp_path)) as store:
             put(store, chunks)
             check_searches(store, truth_of(chunks))
-        with closing(PostgresStore(postgres.url, collection=collection, folder=quick_path)) as store:
+        with closing(PostgresStore(postgres.url, collection=collection, folder=tmp_path)) as store:
             check_searches(store, truth_of(chunks))
         postgres.execute(f'DROP SCHEMA "ragistry_{collection}" CASCADE')
 

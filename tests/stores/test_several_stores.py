@@ -6,21 +6,23 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from itertools import islice
-from pathlib import Path
+from itertools import islice, product
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
 from ragistry.types import EmbeddedChunk, EmbedderFingerprint
 from ragistry.utils.ids import chunk_id
+from tests.conftest import full_run
+from tests.stores.crashes import WRITES
 from tests.stores.local_stores import (
     ALL,
     check_searches,
     held,
     ids_of,
+    moved,
+    place_of,
     put,
     same,
     store_at,
@@ -29,18 +31,16 @@ from tests.stores.local_stores import (
     version_of,
     whole_versions,
 )
-from tests.stores.scripts import started, tell
+from tests.stores.scripts import run, started, tell
 
 A, B, C = (version_of(name, 1) for name in ("a.md", "b.md", "c.md"))
 Opener = Callable[..., Any]
 
 
 @pytest.fixture(params=["local", "postgres"])
-def place(request: pytest.FixtureRequest, quick_path: Path) -> str:
+def place(request: pytest.FixtureRequest) -> str:
     """Where the data is: see `store_at`."""
-    if request.param == "local":
-        return str(quick_path / "local")
-    return f"{request.getfixturevalue('postgres').url} {uuid4().hex}"
+    return place_of(request.param, request)
 
 
 @pytest.fixture
@@ -53,11 +53,13 @@ def opened(place: str) -> Iterator[Opener]:
 @pytest.mark.parametrize("taken", [1, 2, 3, 6])
 def test_scan_shows_the_state_at_its_beginning(opened: Opener, taken: int) -> None:
     old, new = version_of("a.md", 1, 6), version_of("a.md", 2, 4)
-    store, other = opened(), opened()
+    store, other = opened(), opened(lock_timeout=0.1)
     put(store, old)
     scan = store.scan({"source_file": "a.md"}, batch=2)
     seen = list(islice(scan, taken))
-    put(other, new)
+    put(other, new)  # an open scan blocks neither writers nor readers
+    store.move_source("a.md", "c", "d")
+    check_searches(other, truth_of(moved(new, "d")))
     seen += scan
     assert sorted(document.content for document in seen) == [chunk.text for chunk in old]
     assert sorted(document.content for document in other.scan(batch=2)) == [chunk.text for chunk in new]
@@ -76,27 +78,29 @@ def test_scan_never_shows_a_chunk_that_does_not_meet_the_condition(opened: Opene
     assert sorted((document.id, document.metadata["access"]) for document in seen) == [(id, "public") for id in ids]
 
 
-def test_store_sees_what_another_one_wrote(opened: Opener) -> None:
-    store, other = opened(), opened()
-    assert other.search_text("source") == []
-    put(store, A, B)
-    check_searches(other, truth_of(A, B))
-    store.delete(where={"source_file": "a.md"})
-    check_searches(other, truth_of(B))
-    store.clear_collection()
-    assert other.search_text("source") == other.search(ALL) == []
-    put(store, C)
-    check_searches(other, truth_of(C))
+WRITE = """
+import sys
+from tests.stores.crashes import WRITES
+from tests.stores.local_stores import store_at
+store = store_at(sys.argv[1])
+WRITES[sys.argv[2]][0](store)
+"""
+PAIRS = [*product(WRITES, ("store.close()", "store.flush()", "import os; os._exit(0)"))]
 
 
-def test_search_finds_top_k_chunks_after_better_ones_were_deleted(opened: Opener) -> None:
+@pytest.mark.parametrize(("write", "end"), PAIRS if full_run() else PAIRS[::4])
+def test_what_another_process_wrote_is_found_at_once(opened: Opener, place: str, write: str, end: str) -> None:
     store = opened()
-    for search in (lambda: store.search(ALL, 3), lambda: store.search_text("source", 3)):
-        put(store, version_of("a.md", 1, 12))
-        while left := store.count():
-            found = search()
-            assert len(found) == min(left, 3)
-            store.delete(ids=[document.id for document in found])
+    assert store.search_text("source") == []
+    put(store, A, B)
+    check_searches(store, truth_of(A, B))
+    run(WRITE + end, place, write)
+    after, new = WRITES[write][1], version_of("d.md", 1)
+    assert same(held(store), after)
+    check_searches(store, after)
+    if write != "reembed":
+        put(store, new)
+        check_searches(store, after | truth_of(new))
 
 
 def test_embedder_of_the_first_store_holds_for_all(opened: Opener) -> None:

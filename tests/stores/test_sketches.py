@@ -70,9 +70,9 @@ SHAPES, DIMENSIONS = (clustered, uniform, in_a_cone, sparse), (384, 8, 100, 800)
 @pytest.mark.parametrize(
     ("shape", "dimension"), [*product(SHAPES, DIMENSIONS)] if full_run() else [*zip(SHAPES, DIMENSIONS, strict=True)]
 )
-def test_nearest_are_found(quick_path: Path, shape: Callable[[int, int], Vectors], dimension: int) -> None:
+def test_nearest_are_found(tmp_path: Path, shape: Callable[[int, int], Vectors], dimension: int) -> None:
     vectors, queries = shape(1_500, dimension), shape(12, dimension)
-    with closing(LocalStore(quick_path / "local", exact_below=0)) as store:
+    with closing(LocalStore(tmp_path / "local", exact_below=0)) as store:
         add(store, vectors)
         store.flush()
         right = 0
@@ -82,20 +82,8 @@ def test_nearest_are_found(quick_path: Path, shape: Callable[[int, int], Vectors
         assert right >= 0.96 * 10 * len(queries)
 
 
-def test_chunks_that_tie_are_ordered_by_id_however_many_there_are(quick_path: Path) -> None:
-    vectors = uniform(2_000, 64)
-    vectors[500:900] = vectors[3]
-    with closing(LocalStore(quick_path / "local", exact_below=0)) as store:
-        add(store, vectors)
-        store.flush()
-        for top_k in (1, 5, 401):
-            assert found(store, vectors[3], top_k) == [3, *range(500, 900)][:top_k]
-        store.delete(ids=[f"{number:06}" for number in range(500, 700)])
-        assert found(store, vectors[3], 3) == [3, 700, 701]
-
-
 def test_rows_appended_across_blocks_and_removed_rows_are_searched_right(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store grows past a block of sketches in steps, in several processes' worth of stores, and shrinks."""
     block = BLOCK if full_run() else 1_024
@@ -105,7 +93,7 @@ def test_rows_appended_across_blocks_and_removed_rows_are_searched_right(
     steps = [0, 100, block - 300, block - 3, block, block + 1, count]
     removed: set[int] = set()
     for start, end in pairwise(steps):
-        with closing(LocalStore(quick_path / "local", exact_below=50)) as store:
+        with closing(LocalStore(tmp_path / "local", exact_below=50)) as store:
             add(store, vectors[start:end], start)
             store.flush()
             gone = set(range(start, end, 7)) - removed
@@ -113,7 +101,7 @@ def test_rows_appended_across_blocks_and_removed_rows_are_searched_right(
             removed |= gone
             for query in queries[: 6 if end == count else 2]:
                 assert set(found(store, query)) == set(nearest(vectors[:end], query, without=removed))
-    with closing(LocalStore(quick_path / "local", exact_below=50)) as store:
+    with closing(LocalStore(tmp_path / "local", exact_below=50)) as store:
         assert store.verify() == []
         for query in queries:
             expected = nearest(vectors, query, without=removed)
@@ -122,9 +110,9 @@ def test_rows_appended_across_blocks_and_removed_rows_are_searched_right(
             assert not set(expected[:5]) & {d.metadata["page"] for d in store.search(query, 10, where=where)}
 
 
-def test_store_of_which_most_chunks_were_removed_is_searched_right(quick_path: Path) -> None:
+def test_store_of_which_most_chunks_were_removed_is_searched_right(tmp_path: Path) -> None:
     vectors = clustered(1_000, 32)
-    with closing(LocalStore(quick_path / "local", exact_below=10)) as store:
+    with closing(LocalStore(tmp_path / "local", exact_below=10)) as store:
         add(store, vectors)
         store.flush()
         for end in (300, 600, 985, 995):
@@ -136,12 +124,12 @@ def test_store_of_which_most_chunks_were_removed_is_searched_right(quick_path: P
 
 @pytest.mark.parametrize("selected", [60_000, 200])
 def test_a_condition_that_many_chunks_meet_is_searched_by_sketches(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch, selected: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, selected: int
 ) -> None:
     """Above a number of selected chunks, sketches choose among these."""
     monkeypatch.setattr("ragistry.stores.local.vectors.EXACT_SELECTION", 100)
     vectors = clustered(2_000, 32)
-    with closing(LocalStore(quick_path / "local", exact_below=50)) as store:
+    with closing(LocalStore(tmp_path / "local", exact_below=50)) as store:
         add(store, vectors)
         store.flush()
         add(store, uniform(40, 32), 2_000)  # which the index does not hold

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragistry.protocols import LibraryStore
-from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.chroma.where import native
-from ragistry.stores.local import LocalStore
-from ragistry.stores.postgres import PostgresStore
+from ragistry.stores.local import LocalStore, selecting
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.where import COMPARISONS, matches, normalise
 from tests.conftest import full_run
+from tests.stores.local_stores import place_of, store_at
 
 KEYS = ("page", "section", "has_code", "tags", "odd.key\"'", "collection", "source_file", "chunk_index")
 TEXTS = (
@@ -58,21 +57,15 @@ conditions = st.recursive(
 )
 
 
-@pytest.fixture(scope="module", params=["local", "chroma", "postgres"])
-def store(request: pytest.FixtureRequest, quick_folder: Path) -> Iterator[LibraryStore]:
-    if request.param == "local":
-        store: Any = LocalStore(quick_folder / "local")
-    elif request.param == "chroma":
-        store = ChromaStore(request.getfixturevalue("engine"), collection=f"c{uuid4().hex}")
-    else:
-        store = PostgresStore(request.getfixturevalue("postgres").url, collection=uuid4().hex)
-    with closing(store):
+@pytest.fixture(scope="module", params=["local", "embedded", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[LibraryStore]:
+    with closing(store_at(place_of(request.param, request))) as store:
         yield store
 
 
 @pytest.fixture(scope="module")
-def local(quick_folder: Path) -> Iterator[LocalStore]:
-    with closing(LocalStore(quick_folder / "alone")) as store:
+def local(module_path: Path) -> Iterator[LocalStore]:
+    with closing(LocalStore(module_path / "alone")) as store:
         yield store
 
 
@@ -167,6 +160,39 @@ def test_source_whose_chunks_no_longer_share_their_metadata_is_matched_chunk_by_
         assert (info.chunks, info.source_hash) == (4 + index, "")  # it is not what was ingested
         for where in ({"page": 1}, {"page": {"$ne": 1}}, {"tags": {"$contains": "x"}}, {"section": "s"}, {"page": 2}):
             assert_as_matches(local, where)
+
+
+def test_a_selection_follows_every_write_of_this_store_and_of_others(local: LocalStore) -> None:
+    fill(local, [{"page": number % 5} for number in range(25)], 1)
+    with closing(LocalStore(local.folder)) as other:
+
+        def add(*stores: LocalStore) -> None:
+            for store in stores:
+                store.add_documents([EmbeddedChunk(f"loose {store.count()}", {"page": 1}, VECTOR)])
+
+        for write in (
+            partial(add, local), partial(local.delete, ids=["2"]), partial(add, other), partial(add, other, local),
+            partial(local.delete, where={"page": 0}), partial(other.delete, where={"source_file": {"$ne": "f.md"}}),
+            partial(local.move_source, "f.md", "c0", "c1"), partial(local.replace_source, "c1", "f.md", []),
+            partial(add, local, other, local),
+        ):  # fmt: skip
+            write()
+            for where in ({"page": {"$lt": 3}}, {"collection": {"$ne": "c0"}}):
+                assert_as_matches(local, where)
+                assert len(local.search_text("text loose", 100, where=where)) == local.count(where)
+
+
+def test_after_a_write_only_the_new_chunks_are_selected(local: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(local, [{"page": number % 5} for number in range(25)], 0)
+    where, firsts, select = {"page": {"$lt": 3}}, [], selecting.selected_keys
+    assert len(local.search(VECTOR, 50, where=where)) == 15
+    monkeypatch.setattr(
+        selecting, "selected_keys", lambda at, where, first=0: firsts.append(first) or select(at, where, first=first)
+    )
+    local.add_documents([EmbeddedChunk("new", {"page": 1}, VECTOR)])
+    assert len(local.search(VECTOR, 50, where=where)) == len(local.search_text("loose new", 50, where=where)) == 16
+    assert len(firsts) == 1
+    assert firsts[0] > 1, "the chunks before the write are known"
 
 
 def test_common_conditions_are_left_to_chromadb_alone() -> None:

@@ -43,14 +43,13 @@ class WritingConformance:
 
     def test_everything_comes_back_as_it_was_given(self, store: DocumentStore) -> None:
         text = "Ünï\u2028cödé 日本 🙂 \x00 \r\n end"
-        metadata = METADATA
-        store.add_documents([EmbeddedChunk(text, metadata, EAST)], ids=["an id/with: ünï"])
+        store.add_documents([EmbeddedChunk(text, METADATA, EAST)], ids=["an id/with: ünï"])
         [found] = store.get(["an id/with: ünï"])
         [searched] = store.search(EAST)
-        assert (found.content, found.metadata, found.score, found.id) == (text, metadata, 0.0, "an id/with: ünï")
-        assert (searched.content, searched.metadata) == (text, metadata)
+        assert (found.content, found.metadata, found.score, found.id) == (text, METADATA, 0.0, "an id/with: ünï")
+        assert (searched.content, searched.metadata) == (text, METADATA)
         assert {key: type(value) for key, value in found.metadata.items()} == {
-            key: type(value) for key, value in metadata.items()
+            key: type(value) for key, value in METADATA.items()
         }
 
     def test_metadata_may_be_empty(self, store: DocumentStore) -> None:
