@@ -296,27 +296,22 @@ def test_outlook_mail_is_decoded_in_its_code_page(page: int, encoding: str, word
 
 
 @pytest.mark.parametrize(
-    ("numbers", "body", "expected"),
+    ("numbers", "body", "words", "said"),
     [
-        ({0x3FFD: 1252, 0x3FDE: 65001}, "Größe".encode("cp1252"), "Größe"),
-        ({0x3FFD: 1252, 0x3FDE: 20127}, "Größe".encode(), "Größe"),
-        ({0x3FFD: 1252}, "Größe".encode() * 3, "Größe" * 3),
-        ({0x3FDE: 77777, 0x3FFD: 1251}, "Привет".encode("cp1251"), "Привет"),
+        ({0x3FFD: 1252, 0x3FDE: 65001}, "Größe".encode("cp1252"), "Größe", ""),
+        ({0x3FFD: 1252, 0x3FDE: 20127}, "Größe".encode(), "Größe", ""),
+        ({0x3FFD: 1252}, "Größe".encode() * 3, "Größe" * 3, ""),
+        ({0x3FDE: 77777, 0x3FFD: 1251}, "Привет".encode("cp1251"), "Привет", ""),
+        ({0x3FFD: 932}, "価格".encode("cp932") + b"\x85 price", " price", "cp932"),
+        ({}, b"Gr\xf6\xdfe", "Größe", "cp1252"),
     ],
 )
-def test_wrong_code_page_of_an_outlook_mail_gives_way(numbers: dict[int, int], body: bytes, expected: str) -> None:
-    document = read(compound_file(outlook_folder({0x1000: body}, numbers)), ".msg")
-    assert (text_of(document), document.warnings) == (expected, [])
-
-
-@pytest.mark.parametrize(
-    ("numbers", "body", "encoding"),
-    [({0x3FFD: 932}, "価格".encode("cp932") + b"\x85 price", "cp932"), ({}, b"Gr\xf6\xdfe", "cp1252")],
-)
-def test_bytes_of_no_code_page_are_reported(numbers: dict[int, int], body: bytes, encoding: str) -> None:
+def test_wrong_code_page_of_an_outlook_mail_gives_way(
+    numbers: dict[int, int], body: bytes, words: str, said: str
+) -> None:
     document = read(compound_file(outlook_folder({0x0037: "Subject", 0x1000: body}, numbers)), ".msg")
-    assert "price" in text_of(document) or "Größe" in text_of(document)
-    assert encoding in document.warnings[0]
+    assert text_of(document).endswith(words)
+    assert (bool(document.warnings), said in " ".join(document.warnings)) == (bool(said), True)
 
 
 def test_mail_inside_an_outlook_mail_is_read_in_its_own_code_page() -> None:
@@ -326,11 +321,7 @@ def test_mail_inside_an_outlook_mail_is_read_in_its_own_code_page() -> None:
     assert text_of(document, "Inner").split("\n")[-1] == "Привет"
 
 
-def test_header_that_is_wrongly_encoded_is_read_as_it_is() -> None:
-    document = read(compound_file(outlook_folder({0x0037: "=?utf-8?b?abcde?="}, {})), ".msg")
+def test_header_that_is_wrongly_encoded_is_read_as_it_is_and_a_body_in_rtf_alone_is_reported() -> None:
+    document = read(compound_file(outlook_folder({0x0037: "=?utf-8?b?abcde?=", 0x1009: b"LZFu"}, {})), ".msg")
     assert text_of(document) == "**Subject**: =?utf-8?b?abcde?="
-
-
-def test_body_in_rtf_alone_is_reported() -> None:
-    document = read(compound_file(outlook_folder({0x0037: "Subject", 0x1009: b"LZFu"}, {})), ".msg")
     assert "RTF" in document.unread[0]
