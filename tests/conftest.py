@@ -112,6 +112,14 @@ def corpus(tmp_path: Path) -> Corpus:
     return write
 
 
+def write_config(root: Path, **files: str) -> Path:
+    """Write files of the configuration of a workspace: ``write_config(root, documents="n_results: 3")``."""
+    (root / "config").mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (root / "config" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return root
+
+
 def write_settled(path: Path, text: str) -> None:
     """Write a file with the time of a minute ago; a mistake in a newer one may be half of what an editor is saving."""
     path.write_text(text, encoding="utf-8")

@@ -10,14 +10,8 @@ import ragistry
 from ragistry.errors import ConfigError, InvalidConfigError, SourceNotFoundError, StoreError, UnknownTechniqueError
 from ragistry.library.service import DocumentService
 from ragistry.techniques.naive import NaiveRAGTechnique
+from tests.conftest import write_config as write
 from tests.messages import refused
-
-
-def write(root: Path, **files: str) -> Path:
-    (root / "config").mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (root / "config" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return root
 
 
 def test_an_empty_folder_is_a_workspace(tmp_path: Path) -> None:
@@ -115,14 +109,16 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         tmp_path,
         documents="n_results: 0\ntopic: MBA\nchroma_path: a\ncollections: [{nam: x}]\n",
         vector_stores="chromadb: {persist_directory: b}\n",
-        techniques="techniques:\n  a: {use: naiv}\n",
+        models="generators:\n  a: {use: olama}\n",
+        techniques="techniques:\n  a: {use: naiv, generator: a}\n",
     )
     places = (
         "documents.yaml:1: n_results:", "documents.yaml:2: topic: unknown", "documents.yaml:4: collections.0.nam:",
-        "vector_stores.yaml:1: persist_directory: 'b'", "techniques.yaml:2: techniques.a.use:",
+        "vector_stores.yaml:1: persist_directory: 'b'", "models.yaml:2", "techniques.yaml:2: techniques.a.use:",
     )  # fmt: skip
-    with refused(InvalidConfigError, *places):
+    with refused(InvalidConfigError, *places) as raised:
         ragistry.open_workspace(tmp_path)
+    assert "no generator" not in str(raised.value), "what follows from another mistake is not one"
 
 
 def test_settings_that_cannot_be_used_are_refused_with_their_place(tmp_path: Path) -> None:

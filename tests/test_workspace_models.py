@@ -115,14 +115,6 @@ def test_a_reranker_that_cannot_be_reached_is_reported_with_its_address(opened: 
         workspace.search("green tea", technique="judged")
 
 
-def test_mistakes_in_all_files_are_reported_together(root: Path) -> None:
-    (root / "config" / "models.yaml").write_text("generators:\n  a: {use: olama}\n", encoding="utf-8")
-    (root / "config" / "techniques.yaml").write_text("techniques:\n  naive: {use: naiv, generator: a}\n")
-    with refused(InvalidConfigError, "models.yaml:2", "techniques.yaml:2") as raised:
-        ragistry.open_workspace(root)
-    assert "no generator" not in str(raised.value), "what follows from another mistake is not one"
-
-
 OWN_EMBEDDER = """
 from ragistry.testing.hashed import HashingEmbedder
 
@@ -183,29 +175,26 @@ def test_own_embedder_by_name_serves_ingest_search_and_comparison(root: Path, na
         workspace.search("green tea", technique="naive")
 
 
-@pytest.mark.parametrize("name", ["hashes:Hash", "hashes:Sized", "hashes:Unnamed", "hashes:fails", "mistral:latest"])
-def test_what_is_not_an_embedder_is_reported_at_its_setting(root: Path, name: str) -> None:
-    (root / "hashes.py").write_text(OWN_EMBEDDER, encoding="utf-8")
-    (root / "config" / "documents.yaml").write_text(f"embed_model: '{name}'\n", encoding="utf-8")
-    with refused(InvalidConfigError, "documents.yaml:1", "embed_model", name.partition(":")[2]):
-        ragistry.open_workspace(root)
-
-
 @pytest.mark.parametrize(
-    ("written", "variable", "place"),
+    ("written", "variable", "named"),
     [
-        ("embed_model: tei\nembed_url: http://name:pass/word@server", "", "documents.yaml:2"),
-        ("embed_model: nothing", "", "documents.yaml:1"),
-        ("embed_model: ollama:some", "http://[", "RAGISTRY_OLLAMA_HOST"),
+        *[
+            (f"embed_model: '{name}'", "", ["documents.yaml:1", "embed_model", name.partition(":")[2]])
+            for name in ("hashes:Hash", "hashes:Sized", "hashes:Unnamed", "hashes:fails", "mistral:latest")
+        ],
+        ("embed_model: tei\nembed_url: http://name:pass/word@server", "", ["documents.yaml:2"]),
+        ("embed_model: nothing", "", ["documents.yaml:1"]),
+        ("embed_model: ollama:some", "http://[", ["RAGISTRY_OLLAMA_HOST"]),
     ],
 )
 def test_what_is_wrong_with_an_embedder_is_reported_at_its_own_setting(
-    root: Path, monkeypatch: pytest.MonkeyPatch, written: str, variable: str, place: str
+    root: Path, monkeypatch: pytest.MonkeyPatch, written: str, variable: str, named: list[str]
 ) -> None:
+    (root / "hashes.py").write_text(OWN_EMBEDDER, encoding="utf-8")
     (root / "config" / "documents.yaml").write_text(f"{written}\ncollections: []\n", encoding="utf-8")
     if variable:
         monkeypatch.setenv("RAGISTRY_OLLAMA_HOST", variable)
-    with refused(InvalidConfigError, place), ragistry.open_workspace(root) as workspace:
+    with refused(InvalidConfigError, *named), ragistry.open_workspace(root) as workspace:
         workspace.embedder.embed(["text"])
 
 

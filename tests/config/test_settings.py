@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ragistry.config.archives import archive_environment
 from ragistry.config.files import FILES
-from ragistry.config.resolve import resolve, unknown_variables
+from ragistry.config.resolve import resolve, store_entry, unknown_variables
 from ragistry.config.settings import DEFAULTS, SOURCES, Settings
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import InvalidConfigError
-
-
-def write(root: Path, **files: str) -> Path:
-    (root / "config").mkdir(exist_ok=True)
-    for name, text in files.items():
-        (root / "config" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return root
+from tests.conftest import write_config as write
 
 
 def problems(root: Path, environ: dict[str, str] | None = None, **files: str) -> str:
@@ -46,16 +41,12 @@ def test_argument_before_environment_before_file(tmp_path: Path) -> None:
 
 
 def test_variables_of_other_programs_are_read(tmp_path: Path) -> None:
-    url = "http://e"
-    environ = {
-        "OLLAMA_HOST": "box:1",
-        "CHROMA_HOST": "http://c",
-        "CHROMA_TENANT": "t",
-        "DOCPROC_TEI_EMBEDDINGS_URL": url,
-    }
+    programs = {"OLLAMA": "ollama", "CHROMA": "chroma"}
+    environ = {f"{variable}_HOST": f"http://{name}" for variable, name in programs.items()}
+    environ |= {"CHROMA_TENANT": "t", "DOCPROC_TEI_EMBEDDINGS_URL": "http://tei"}
     settings = resolve(tmp_path, environ=environ).settings
-    found = (settings.ollama_host, settings.chroma_host, settings.chroma_tenant, settings.embed_url)
-    assert found == ("box:1", "http://c", "t", url)
+    assert (settings.ollama_host, settings.chroma_host) == ("http://ollama", "http://chroma")
+    assert (settings.chroma_tenant, settings.embed_url) == ("t", "http://tei")
 
 
 @pytest.mark.parametrize(
@@ -81,33 +72,6 @@ def test_known_variables_are_not_warned_about() -> None:
     assert len(names) > len(SOURCES)
     names += ["RAGISTRY_WORKSPACE", "RAGISTRY_DEBUG", "RAGISTRY_MCP_TOKEN", "PATH"]
     assert unknown_variables(dict.fromkeys(names, "x")) == []
-
-
-@pytest.mark.parametrize(
-    ("environ", "said"),
-    [
-        ({"RAGISTRY_N_RESULTS": "many"}, "environment RAGISTRY_N_RESULTS: n_results: "),
-        ({"RAGISTRY_LANGUAGE": "klingon"}, "environment RAGISTRY_LANGUAGE: language: no analysis for the language"),
-        ({"RAGISTRY_CHROMA_TIMEOUT": "1e10"}, "environment RAGISTRY_CHROMA_TIMEOUT: chroma_timeout: "),
-        ({"RAGISTRY_CHROMA_TIMEOUT": "inf"}, "chroma_timeout"),
-        ({"CHROMA_TENANT": "../x"}, "chroma_tenant: '../x' cannot be the name of a tenant or database"),
-        ({"CHROMA_DATABASE": "a?b"}, "chroma_database: 'a?b' cannot be the name of a tenant or database"),
-    ],
-)
-def test_bad_variable_is_named(tmp_path: Path, environ: dict[str, str], said: str) -> None:
-    assert said in problems(tmp_path, environ)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"n_results": True}, "argument: n_results: must be a number, got True"),
-        ({"chunk_sizes": 3}, "unknown setting 'chunk_sizes'; did you mean 'chunk_size'"),
-    ],
-)
-def test_bad_argument_is_named(tmp_path: Path, arguments: dict[str, object], said: str) -> None:
-    with pytest.raises(InvalidConfigError, match=said):
-        resolve(tmp_path, arguments, environ={})
 
 
 def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
@@ -141,41 +105,61 @@ def test_mistake_in_a_merged_mapping_has_a_line(tmp_path: Path) -> None:
     assert lines == [f"{number + 2}: collections.{number}.descriptionn" for number in range(3)]
 
 
-@pytest.mark.parametrize("text", ["chunk_size: true", "chunk_overlap: false", "n_results: true"])
-def test_booleans_are_not_numbers(tmp_path: Path, text: str) -> None:
-    assert "a number" in problems(tmp_path, documents=text)
+WRONG: list[tuple[str | dict[str, object], str]] = [
+    ({"RAGISTRY_N_RESULTS": "many"}, "environment RAGISTRY_N_RESULTS: n_results: "),
+    ({"RAGISTRY_LANGUAGE": "klingon"}, "environment RAGISTRY_LANGUAGE: language: no analysis for the language"),
+    ({"RAGISTRY_CHROMA_TIMEOUT": "1e10"}, "environment RAGISTRY_CHROMA_TIMEOUT: chroma_timeout: "),
+    ({"RAGISTRY_CHROMA_TIMEOUT": "inf"}, "chroma_timeout"),
+    ({"CHROMA_TENANT": "../x"}, "chroma_tenant: '../x' cannot be the name of a tenant or database"),
+    ({"CHROMA_DATABASE": "a?b"}, "chroma_database: 'a?b' cannot be the name of a tenant or database"),
+    ({"n_results": True}, "argument: n_results: must be a number, got True"),
+    ({"chunk_sizes": 3}, "unknown setting 'chunk_sizes'; did you mean 'chunk_size'"),
+    ("chunk_size: true", "a number"),
+    ("chunk_overlap: false", "a number"),
+    ("n_results: true", "a number"),
+    ("n_results: [1, 2\n", "documents.yaml:2: "),
+    ("n_results: 1\nn_results: 2\n", 'documents.yaml:2: found duplicate key "n_results"'),
+    ("- a\n- b\n", "documents.yaml:1: must be a mapping of settings, got ['a', 'b']"),
+    ("topic: MBA\n", "documents.yaml:1: topic: unknown setting 'topic'"),
+    ("x: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: x: unknown setting 'x'"),
+    ("n_results: !!int 'x'\n", "documents.yaml:1: 'x' is not a valid int; correct it, or write it in quotes"),
+    ("n_results: 5\nlanguage: 2024-13-45\n", "documents.yaml:2: '2024-13-45' is not a valid timestamp"),
+    ("n_results: !!bool maybe\n", "documents.yaml:1: 'maybe' is not a valid bool"),
+    ("n_results: !!float ''\n", "documents.yaml:1: '' is not a valid float"),
+    ("collections: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: collections.0: "),
+    ("n_results: " + 3_000 * "[", "documents.yaml: lists or mappings are nested too deeply"),
+    (
+        "a: &a0 [x]\n" + "".join(f"b{n}: &a{n + 1} [*a{n}]\n" for n in range(100)),
+        "lists or mappings are nested too deeply",
+    ),
+    ("a: &a [*a]\n", "documents.yaml:1: the value of the anchor 'a' contains itself"),
+    ("a: *b\n", "documents.yaml:1: found undefined alias 'b'"),
+    ("a: &a 1\nb: {<<: *a}\n", "documents.yaml:2: expected a mapping or a list of mappings for merging"),
+    ("a: &a {b: 1}\nc:\n  <<: *a\n  <<: *a\n", 'documents.yaml:4: found duplicate key "<<"'),
+    ("a: 1\n[b]: 2\n", "documents.yaml:2: found a list or mapping as a key; write the key in quotes"),
+    ("a: 1\n---\nb: 2\n", "documents.yaml:2: found a second document"),
+    ("a: 1\nb: \x07\n", "documents.yaml:2: "),
+    ("# " + 1_000_000 * "x", "documents.yaml: larger than 1,000,000 bytes; keep only the configuration in it"),
+    ("description: gr\udcfcn\n", "documents.yaml: not UTF-8 at byte 15; save the file as UTF-8"),
+    (
+        "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]\n" for n in range(12)),
+        "documents.yaml: it means more than 200,000 values; write out",
+    ),
+]
+"""Texts of documents.yaml, variables (in capitals) or arguments, and what is said of them."""
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("n_results: [1, 2\n", "documents.yaml:2: "),
-        ("n_results: 1\nn_results: 2\n", 'documents.yaml:2: found duplicate key "n_results"'),
-        ("- a\n- b\n", "documents.yaml:1: must be a mapping of settings, got ['a', 'b']"),
-        ("topic: MBA\n", "documents.yaml:1: topic: unknown setting 'topic'"),
-        ("x: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: x: unknown setting 'x'"),
-        ("n_results: !!int 'x'\n", "documents.yaml:1: 'x' is not a valid int; correct it, or write it in quotes"),
-        ("n_results: 5\nlanguage: 2024-13-45\n", "documents.yaml:2: '2024-13-45' is not a valid timestamp"),
-        ("n_results: !!bool maybe\n", "documents.yaml:1: 'maybe' is not a valid bool"),
-        ("n_results: !!float ''\n", "documents.yaml:1: '' is not a valid float"),
-        ("collections: !!python/object/apply:os.system ['true']\n", "documents.yaml:1: collections.0: "),
-        ("n_results: " + 3_000 * "[", "documents.yaml: lists or mappings are nested too deeply"),
-        (
-            "a: &a0 [x]\n" + "".join(f"b{n}: &a{n + 1} [*a{n}]\n" for n in range(100)),
-            "lists or mappings are nested too deeply",
-        ),
-        ("a: &a [*a]\n", "documents.yaml:1: the value of the anchor 'a' contains itself"),
-        ("a: *b\n", "documents.yaml:1: found undefined alias 'b'"),
-        ("a: &a 1\nb: {<<: *a}\n", "documents.yaml:2: expected a mapping or a list of mappings for merging"),
-        ("a: &a {b: 1}\nc:\n  <<: *a\n  <<: *a\n", 'documents.yaml:4: found duplicate key "<<"'),
-        ("a: 1\n[b]: 2\n", "documents.yaml:2: found a list or mapping as a key; write the key in quotes"),
-        ("a: 1\n---\nb: 2\n", "documents.yaml:2: found a second document"),
-        ("a: 1\nb: \x07\n", "documents.yaml:2: "),
-        ("# " + 1_000_000 * "x", "documents.yaml: larger than 1,000,000 bytes; keep only the configuration in it"),
-    ],
-)
-def test_malformed_file_is_one_error_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    assert said in problems(tmp_path, documents=text)
+@pytest.mark.parametrize(("given", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_mistake_is_one_error_with_its_place(tmp_path: Path, given: str | dict[str, object], said: str) -> None:
+    write(tmp_path)
+    if isinstance(given, str):
+        (tmp_path / "config" / "documents.yaml").write_bytes(given.encode(errors="surrogateescape"))
+        given = {}
+    environ = {name: str(value) for name, value in given.items() if name.isupper()}
+    with pytest.raises(InvalidConfigError) as caught:
+        resolve(tmp_path, {name: value for name, value in given.items() if name not in environ}, environ)
+    assert said in str(caught.value)
 
 
 SCALARS = {
@@ -207,19 +191,6 @@ def test_merged_keys_have_the_value_of_the_first_mapping(tmp_path: Path) -> None
     assert file.data["b"]["z"] == {"w": 2}  # each place has its own data
 
 
-def test_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    write(tmp_path)
-    (tmp_path / "config" / "documents.yaml").write_bytes(b"description: gr\xfcn\n")
-    assert problems(tmp_path).endswith("documents.yaml: not UTF-8 at byte 15; save the file as UTF-8")
-
-
-def test_aliases_that_multiply_are_refused_at_once(tmp_path: Path) -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(12)]
-    said = problems(tmp_path, documents="\n".join(lines))
-    assert "documents.yaml: it means more than 200,000 values; write out" in said
-
-
 def test_two_files_may_not_differ(tmp_path: Path) -> None:
     said = problems(tmp_path, documents="chroma_path: one\n", vector_stores="chromadb: {persist_directory: other}\n")
     assert "vector_stores.yaml:1: persist_directory: 'other', but " in said
@@ -239,3 +210,20 @@ def test_archives_are_listed_by_their_variables() -> None:
     assert (values["RAG_DEFAULT_TOP_K"], origins["RAG_DEFAULT_TOP_K"]) == (20, "environment RAG_DEFAULT_TOP_K")
     assert values["DOCPROC_CHROMADB_URL"] == "http://c:1"
     assert (values["RAG_DEFAULT_LAYER"], origins["RAG_DEFAULT_LAYER"]) == ("chunk", "default")
+
+
+def test_variable_takes_its_place_in_texts_of_any_store(tmp_path: Path) -> None:
+    keys = 'url: "db://me:${PW}@h/${ NAME}", more: {a: ["${PW}", 1]}'
+    write(tmp_path, vector_stores=f'store: {{use: "own:Store", {keys}}}\n')
+    entry = store_entry(tmp_path, resolve(tmp_path, environ={"PW": "s3cret\n", " NAME": "x"}))
+    assert entry.config == {"url": "db://me:s3cret@h/x", "more": {"a": ["s3cret", 1]}}
+    write(tmp_path, vector_stores='store: {use: chroma, host: "http://${PLACE}"}\n')
+    assert resolve(tmp_path, environ={"PLACE": "box"}).settings.chroma_host == "http://box"
+
+
+def test_every_variable_of_a_store_that_is_not_set_is_named_with_its_line(tmp_path: Path) -> None:
+    store = 'store:\n  use: "own:Store"\n  url: "${ONE}"\n  keys: ["${TWO}"]\n'
+    assert re.findall(r"vector_stores\.yaml:(.*)", problems(tmp_path, {"TWO": " "}, vector_stores=store)) == [
+        "3: store.url: the environment variable 'ONE' is not set; set it",
+        "4: store.keys.0: the environment variable 'TWO' is not set; set it",
+    ]
