@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +68,6 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where the folder should be", encoding="utf-8")
     with refused(ConfigError):
         CollectionsFile(tmp_path).add("notes")
-
-
-def test_many_writers_lose_nothing(file: CollectionsFile) -> None:
-    names = [f"c{number}" for number in range(12)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: CollectionsFile(file.path.parents[1]).add(name), names))
-    assert sorted(entry.name for entry in file.entries()) == sorted(["mba", *names])
-    assert list(file.path.parent.glob(".documents.yaml.?*[!k]")) == []
 
 
 def test_two_processes_lose_nothing_of_each_other(file: CollectionsFile) -> None:

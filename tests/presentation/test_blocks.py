@@ -38,10 +38,6 @@ def of_markdown(text: str) -> list[PassageBlock]:
     return blocks_of(text, {"source_file": "guide/page.md"})
 
 
-def of_lines(text: str, name: str = "paper.pdf") -> list[tuple[str, str, str]]:
-    return [(block.kind, block.marker, block.text) for block in blocks_of(text, {"source_file": name})]
-
-
 def test_markdown_becomes_blocks() -> None:
     blocks = of_markdown(MARKDOWN)
     assert [(block.kind, block.text) for block in blocks] == [
@@ -71,34 +67,35 @@ def test_a_passage_that_begins_or_ends_inside_a_structure_is_read() -> None:
     assert [block.text for block in of_markdown("[guide]: /docs/guide")] == ["[guide]: /docs/guide"]
 
 
-def test_lines_of_a_pdf_become_paragraphs() -> None:
-    text = (
-        "The Transformer uses multi-head attention in three\ndifferent ways, with a state-of-the-\nart encoder.\n\n"
-        "In addition to attention sub-layers, each of the\nlayers contains a network."
-    )
-    assert [words for _, _, words in of_lines(text)] == [
-        "The Transformer uses multi-head attention in three different ways, with a state-of-the-art encoder.",
-        "In addition to attention sub-layers, each of the layers contains a network.",
-    ]
-
-
-def test_a_short_line_before_a_capital_ends_a_paragraph() -> None:
-    lines = "Conclusion\nThe work that we presented here shows a lot of\nthings that nobody had expected."
-    assert [text for _, _, text in of_lines(lines)] == [
-        "Conclusion",
-        "The work that we presented here shows a lot of things that nobody had expected.",
-    ]
-
-
-def test_items_and_code_of_plain_text_are_kept() -> None:
-    text = "Needed:\n- a spade,\n  clean\n- soil\n2) water\n\n    $ run it\n    $ again"
-    assert of_lines(text, "list.txt") == [
-        ("paragraph", "", "Needed:"),
-        ("item", "•", "a spade, clean"),
-        ("item", "•", "soil"),
-        ("item", "2)", "water"),
-        ("code", "", "    $ run it\n    $ again"),
-    ]
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "paper.pdf",
+            "The Transformer uses multi-head attention in three\ndifferent ways, with a state-of-the-\nart encoder.\n\n"
+            "In addition to attention sub-layers, each of the\nlayers contains a network.",
+            [
+                "The Transformer uses multi-head attention in three different ways, with a state-of-the-art encoder.",
+                "In addition to attention sub-layers, each of the layers contains a network.",
+            ],
+        ),
+        (
+            "paper.pdf",  # a short line before a capital ends a paragraph
+            "Conclusion\nThe work that we presented here shows a lot of\nthings that nobody had expected.",
+            ["Conclusion", "The work that we presented here shows a lot of things that nobody had expected."],
+        ),
+        (
+            "list.txt",
+            "Needed:\n- a spade,\n  clean\n- soil\n2) water\n\n    $ run it\n    $ again",
+            ["Needed:", "item • a spade, clean", "item • soil", "item 2) water", "code      $ run it\n    $ again"],
+        ),
+    ],
+)
+def test_lines_of_a_pdf_or_a_plain_text_become_blocks(name: str, text: str, expected: list[str]) -> None:
+    blocks = blocks_of(text, {"source_file": name})
+    assert [
+        block.text if block.kind == "paragraph" else f"{block.kind} {block.marker} {block.text}" for block in blocks
+    ] == expected
 
 
 @pytest.mark.parametrize("name", ["page.md", "page.txt"])

@@ -57,27 +57,22 @@ def test_a_sentence_that_overlapping_passages_share_is_shown_once() -> None:
     assert [len(card.parts), len(card.rest)] == [1, 1]
 
 
-def test_slides_with_one_word_keep_their_places() -> None:
-    words = ["Snow and ice", "Snow", "Winter", "Snow"]
-    found = [document("a.pptx", number, word, page=number, start=number * 20) for number, word in enumerate(words)]
-    [card] = cards_of(found, "snow", "english", 300)
-    assert [part.document.content for part in (*card.parts, *card.rest)] == ["Snow and ice", "Snow", "Winter", "Snow"]
-    assert len(card.rest) == 1, "the same word again"
-
-
-def test_passages_with_words_of_the_query_come_first_in_a_card() -> None:
-    found = [document("a.md", number, text) for number, text in enumerate(["18 MB", "The quota.", "2 GB", "A quota."])]
-    [card] = cards_of(found, "quota", "english", 300)
-    assert [part.document.id for part in card.parts] == ["a.md-1", "a.md-3", "a.md-0"]
-    [card] = cards_of(found, "limit", "english", 300)
-    assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-1", "a.md-2"]
-
-
-def test_further_passages_of_a_card_add_words_that_the_first_one_lacks() -> None:
-    texts = ["Background checks.", "More checks.", "Checks of background.", "Checks in Alaska."]
-    found = [document("a.md", number, text) for number, text in enumerate(texts)]
-    [card] = cards_of(found, "background checks in Alaska", "english", 300)
-    assert [part.document.id for part in card.parts] == ["a.md-0", "a.md-3", "a.md-1"]
+@pytest.mark.parametrize(
+    ("texts", "query", "parts", "rest"),
+    [
+        (["Snow and ice", "Snow", "Winter", "Snow"], "snow", [0, 1, 2], [3]),  # the same word again
+        (["18 MB", "The quota.", "2 GB", "A quota."], "quota", [1, 3, 0], [2]),  # those with words of the query first
+        (["18 MB", "The quota.", "2 GB", "A quota."], "limit", [0, 1, 2], [3]),
+        (["Background checks.", "More checks.", "Checks of background.", "Checks in Alaska."],
+         "background checks in Alaska", [0, 3, 1], [2]),  # then those that add words that the first one lacks
+    ],
+)  # fmt: skip
+def test_passages_of_a_card_are_in_the_order_in_which_they_help(
+    texts: list[str], query: str, parts: list[int], rest: list[int]
+) -> None:
+    found = [document("a.pptx", number, text, page=number, start=number * 20) for number, text in enumerate(texts)]
+    [card] = cards_of(found, query, "english", 300)
+    assert [[found.index(part.document) for part in one] for one in (card.parts, card.rest)] == [parts, rest]
 
 
 def test_what_a_lead_in_introduces_is_shown() -> None:

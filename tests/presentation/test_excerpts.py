@@ -43,36 +43,22 @@ def test_a_passage_with_room_for_it_is_shown_whole() -> None:
         assert (shown.before, shown.after) == (False, False)
 
 
-def test_words_side_by_side_count_more_than_words_apart() -> None:
-    text = (
-        "An index is here. "
-        + " ".join(FILLER[:8])
-        + " A derived index is rebuilt. "
-        + " ".join(FILLER[8:])
-        + " derived"
-    )
-    shown = excerpt_in(text, "derived index", 80)
-    assert "derived index" in marked(shown)
-
-
-def test_words_that_only_ask_are_not_marked() -> None:
-    shown = excerpt_in("How often does salt do this? It does so daily.", "how often does it need salt", None)
-    assert marked(shown) == ["often", "salt"]
-    assert marked(excerpt_in("This is how.", "how", None)) == ["how"]
-
-
-def test_a_long_text_without_sentences_is_cut_around_its_matches() -> None:
-    text = "word " * 300 + "needle in the hay " + "word " * 300
-    shown = excerpt_in(text, "needle", 120)
-    assert marked(shown) == ["needle"]
-    assert len(shown.blocks[0].text) <= 120
-    assert shown.before
-    assert shown.after
-
-
-def test_matches_of_scripts_without_spaces_are_their_pairs() -> None:
-    shown = excerpt(blocks_of("我们在北京吃饭。", {}), "北京", "chinese")
-    assert marked(shown) == ["北京"]
+@pytest.mark.parametrize(
+    ("text", "query", "room", "matches"),
+    [
+        (f"An index is here. {' '.join(FILLER[:8])} A derived index is rebuilt. {' '.join(FILLER[8:])} derived",
+         "derived index", 80, ["derived index"]),  # words side by side count more than words apart
+        ("How often does salt do this? It does so daily.", "how often does it need salt", None, ["often", "salt"]),
+        ("This is how.", "how", None, ["how"]),  # words that only ask are marked if there are no others
+        (f"{'word ' * 300}needle in the hay {'word ' * 300}", "needle", 120, ["needle"]),
+        ("我们在北京吃饭。", "北京", None, ["北京"]),  # pairs of a script without spaces
+    ],
+)  # fmt: skip
+def test_matches_are_marked_within_the_room(text: str, query: str, room: int | None, matches: list[str]) -> None:
+    shown = excerpt(blocks_of(text, {}), query, "chinese") if query == "北京" else excerpt_in(text, query, room)
+    assert marked(shown) == matches
+    assert len("".join(block.text for block in shown.blocks)) <= (room or len(text))
+    assert (shown.before, shown.after) == (bool(room), bool(room))
 
 
 def test_html_is_escaped_and_styles_are_nested() -> None:

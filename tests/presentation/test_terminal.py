@@ -74,14 +74,11 @@ def test_scores_are_shown_on_demand() -> None:
     assert "cosine 0.500" in printed(document("a.md", 0), scores=True)
 
 
-def test_a_pipe_gets_plain_lines() -> None:
-    text = printed(document("a.md", 0, source_path="/data/a.md"), terminal=False)
-    assert "\x1b" not in text
-    assert text.startswith("1. Back up\n   manual · a.md\n")
-
-
-def test_a_terminal_gets_a_link_to_the_file() -> None:
-    assert "file:///data/my%20a.md" in printed(document("a.md", 0, source_path="/data/my a.md"), color=True)
+def test_a_pipe_gets_plain_lines_and_a_terminal_a_link_to_the_file() -> None:
+    found = document("a.md", 0, source_path="/data/my a.md")
+    assert "\x1b" not in printed(found, terminal=False)
+    assert printed(found, terminal=False).startswith("1. Back up\n   manual · a.md\n")
+    assert "file:///data/my%20a.md" in printed(found, color=True)
 
 
 def test_what_a_document_says_never_reaches_the_terminal_as_a_command() -> None:
