@@ -8,10 +8,11 @@ import json
 import logging
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -97,6 +98,20 @@ def ragistry(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+def session(run: Run, steps: Iterable[tuple[str, int, object]]) -> None:
+    """Run commands one after another, and compare the exit code and what is printed.
+
+    What is printed is JSON; or the whole text; or, as a tuple, what a message names that is in its snapshot.
+    """
+    for line, code, printed in steps:
+        done = run(*shlex.split(line))
+        assert done.code == code, (line, done)
+        if isinstance(printed, tuple):
+            check_message(done.err or done.out, *printed)
+        else:
+            assert (done.out if isinstance(printed, str) else done.json) == printed, line
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from tests.cli.conftest import TEA, Run, on_terminal
 from tests.conftest import Corpus
 from tests.messages import check_message
 
-MODELS = 'generators:\n  writer: {{use: openai, url: "{url}", model: small}}\n'
+
+@pytest.fixture
+def writer(corpus: Corpus) -> Iterator[OpenAIServer]:
+    """The server of the generator that the workspace has."""
+    with OpenAIServer("small", accent="vllm") as server:
+        models = f'generators: {{writer: {{use: openai, url: "{server.url}", model: small}}}}'
+        corpus({"models.yaml": models}, folder="config")
+        yield server
 
 
 def test_ask_without_generator_shows_the_results(filled: Run) -> None:
@@ -26,32 +34,17 @@ def test_ask_without_generator_shows_the_results(filled: Run) -> None:
     assert answer["documents"]
 
 
-def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, corpus: Corpus) -> None:
-    with OpenAIServer("small", accent="vllm") as server:
-        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        server.answers.append(f"{TEA[:-1]} [1]. The moon is made of cheese [1].")
-        done = filled("ask", "how hot is the water for green tea", "-k", 2)
-        assert done.code == 0
-        lines = done.out.splitlines()
-        assert lines[0] == f"{TEA[:-1]} [1]. The moon is made of cheese [1]."
-        assert "1. tea.txt" in lines
-        check_message(done.err, "'The moon is made of cheese.'")
-        server.answers.append("NOT FOUND")
-        done = filled("ask", "how hot is the water for green tea")
-        check_message(done.out.splitlines()[0])
-        server.answers.append("Use hot water [1].")
-        answer = filled("ask", "how hot is the water for green tea", "--json").json
-        assert answer["sentences"][0]["citations"] == [1]
-
-
-def test_the_generator_is_asked_whatever_was_found(filled: Run, corpus: Corpus) -> None:
-    done = filled("search", "zzzqqq xyzzy")
-    assert (done.err, done.out.startswith("1. tea.txt")) == ("", True)
-    with OpenAIServer("small", accent="vllm") as server:
-        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        server.answers.append(f"{TEA[:-1]} [1].")
-        done = filled("ask", "zzzqqq xyzzy")
-        assert (done.code, done.out.splitlines()[0], done.err) == (0, f"{TEA[:-1]} [1].", "")
+def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, writer: OpenAIServer) -> None:
+    writer.answers.append(f"{TEA[:-1]} [1]. The moon is made of cheese [1].")
+    done = filled("ask", "zzzqqq xyzzy", "-k", 2)  # the generator is asked whatever was found
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == f"{TEA[:-1]} [1]. The moon is made of cheese [1]."
+    assert "1. tea.txt" in lines
+    check_message(done.err, "'The moon is made of cheese.'")
+    writer.answers.append("Use hot water [1].")
+    answer = filled("ask", "how hot is the water for green tea", "--json").json
+    assert answer["sentences"][0]["citations"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -66,20 +59,18 @@ def test_the_generator_is_asked_whatever_was_found(filled: Run, corpus: Corpus) 
     ],
 )
 def test_each_end_of_an_answer_has_its_exit_code(
-    filled: Run, corpus: Corpus, choice: dict[str, Any], status: str, code: int
+    filled: Run, writer: OpenAIServer, choice: dict[str, Any], status: str, code: int
 ) -> None:
-    with OpenAIServer("small") as server:
-        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        server.answers += [choice, choice]
-        done = filled("ask", "how hot is the water for green tea")
-        assert done.code == code
-        text = choice["message"]["content"] == TEA
-        said = done.err.splitlines()[0] if text and code else done.out.splitlines()[0]
-        check_message(said)
-        assert "1. tea.txt" in done.out.splitlines()
-        done = filled("ask", "how hot is the water for green tea", "--json")
-        assert (done.code, done.json["status"], done.json["answer"]) == (code, status, TEA if text else None)
-        assert bool(done.json["reason"]) == bool(code)
+    writer.answers += [choice, choice]
+    done = filled("ask", "how hot is the water for green tea")
+    assert done.code == code
+    text = choice["message"]["content"] == TEA
+    said = done.err.splitlines()[0] if text and code else done.out.splitlines()[0]
+    check_message(said)
+    assert "1. tea.txt" in done.out.splitlines()
+    done = filled("ask", "how hot is the water for green tea", "--json")
+    assert (done.code, done.json["status"], done.json["answer"]) == (code, status, TEA if text else None)
+    assert bool(done.json["reason"]) == bool(code)
 
 
 LAYOUT = """\
@@ -103,13 +94,11 @@ The moon is made of cheese, which nothing in any of the passages about green tea
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_answer_keeps_its_layout_and_warnings_wrap_at_words(
-    filled: Run, corpus: Corpus, tmp_path: Path, columns: int
+    filled: Run, writer: OpenAIServer, tmp_path: Path, columns: int
 ) -> None:
-    with OpenAIServer("small", accent="vllm") as server:
-        corpus({"models.yaml": MODELS.format(url=server.url)}, folder="config")
-        server.answers.extend([LAYOUT.replace("\n", "\r\n"), LAYOUT])
-        code, seen = on_terminal("ask", "how hot is the water for green tea", cwd=tmp_path, columns=columns)
-        answer = filled("ask", "how hot is the water for green tea", "--json").json["answer"]
+    writer.answers.extend([LAYOUT.replace("\n", "\r\n"), LAYOUT])
+    code, seen = on_terminal("ask", "how hot is the water for green tea", cwd=tmp_path, columns=columns)
+    answer = filled("ask", "how hot is the water for green tea", "--json").json["answer"]
     assert (code, answer) == (0, LAYOUT.rstrip())
     assert seen.startswith(LAYOUT)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", seen)

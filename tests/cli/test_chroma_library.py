@@ -43,7 +43,6 @@ def test_techniques_over_the_default_run_there_and_a_query_is_routed(served: Run
     for technique in ("parent_document", "routed"):
         found = served("search", "compost for soil", "--technique", technique, "--json")
         assert found.json["documents"][0]["metadata"]["source_file"] == "soil.txt"
-    assert served("route", "compost for soil", "--json").json["chosen"] == ["garden"]
 
 
 def test_own_default_that_cannot_run_there_is_an_error_with_its_remedy(served: Run, tmp_path: Path) -> None:
@@ -59,10 +58,8 @@ def test_what_the_server_lacks_is_refused(served: Run, chroma: ChromaServer, mon
     for command in ("verify", "repair"):
         served(command).refused(1, chroma.host)
     served("reembed").refused(1, "ChromaStore")
-    for variable, value in (("CHROMA_TENANT", "tenant 'nope'"), ("CHROMA_DATABASE", "database 'nope'")):
-        with monkeypatch.context() as environment:
-            environment.setenv(variable, "nope")
-            served("search", "yeast").refused(1, value, "CHROMA_TENANT and CHROMA_DATABASE")
+    monkeypatch.setenv("CHROMA_TENANT", "nope")
+    served("search", "yeast").refused(1, "tenant 'nope'", "CHROMA_TENANT and CHROMA_DATABASE")
 
 
 def test_another_embedder_is_refused_with_remedy(served: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

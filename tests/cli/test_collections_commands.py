@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.errors import CollectionNotFoundError
-from tests.cli.conftest import TEA, Run
+from tests.cli.conftest import TEA, Run, session
 from tests.conftest import Corpus
 from tests.messages import check_message
 from tests.stores.scripts import start
@@ -20,6 +20,17 @@ store = LocalStore(sys.argv[1], exclusive=True)
 print("writing", flush=True)
 sys.stdin.read()
 """
+NOTES = {
+    "name": "notes",
+    "display_name": "My notes",
+    "description": "Notes about tea",
+    "source_count": 1,
+    "chunk_count": 1,
+}
+ECON = {"name": "econ", "display_name": "econ", "description": "", "source_count": 0, "chunk_count": 0}
+MOVE = "sources move tea.txt --from notes --to econ"
+MOVED = {"source": "tea.txt", "from": "notes", "to": "econ", "chunks": 1}
+DELETED = {"source": "tea.txt", "collection": "econ", "chunks": 1}
 
 
 @pytest.fixture
@@ -38,59 +49,46 @@ def sources(run: Run, *words: str) -> list[tuple[str, str]]:
     return [(source["collection"], source["source_file"]) for source in listed]
 
 
-def test_collections_and_sources_are_listed_with_their_counts(filled: Run) -> None:
-    filled("collections", "describe", "notes", "--display-name", "My notes")
-    listed = filled("collections", "list", "--json").json
-    first = {"name": "notes", "display_name": "My notes", "description": "Notes about tea"}
-    second = {"name": "econ", "display_name": "econ", "description": ""}
-    assert listed == {
-        "collections": [
-            {**first, "source_count": 1, "chunk_count": 1},
-            {**second, "source_count": 0, "chunk_count": 0},
-        ]
-    }
+def test_collections_are_added_described_renamed_and_listed_with_their_counts(filled: Run) -> None:
+    law = {"name": "law", "display_name": "law", "description": "Laws"}
+    session(
+        filled,
+        [
+            ("collections describe notes --display-name 'My notes'", 0, "notes (My notes): Notes about tea\n"),
+            ("collections list --json", 0, {"collections": [NOTES, ECON]}),
+            ("ingest --list --json", 0, {"collections": [NOTES, ECON]}),
+            ("collections add law -d Laws --json", 0, law),
+            ("collections describe law --display-name 'The law' --json", 0, law | {"display_name": "The law"}),
+            ("collections describe law", 0, "law (The law): Laws\n"),
+            ("collections describe econ", 0, ("econ",)),
+            ("collections rename notes shelf --json", 0, {"name": "shelf", "formerly": "notes", "chunks": 1}),
+            ("collections rename shelf notes", 0, "shelf is now notes (1 chunk)\n"),
+            ("collections delete law --yes --json", 0, {"name": "law", "chunks": 0}),
+        ],
+    )
     rows = [line.split() for line in filled("collections", "list").out.splitlines() if line.strip()]
     assert rows[0] == ["name", "display", "name", "sources", "chunks", "description"]
     assert rows[2:] == [["notes", "My", "notes", "1", "1", "Notes", "about", "tea"], ["econ", "econ", "0", "0"]]
-    assert filled("ingest", "--list", "--json").json == listed
     of_one = filled("ingest", "--list", "--collection", "notes", "--json").json
     assert of_one == filled("sources", "list", "--collection", "notes", "--json").json
     assert [(source["source_file"], source["chunk_count"]) for source in of_one["sources"]] == [("tea.txt", 1)]
-    assert filled("sources", "list", "--json").json["collection"] is None
-
-
-def test_collection_is_added_described_and_renamed(filled: Run) -> None:
-    added = filled("collections", "add", "law", "-d", "Laws", "--json")
-    assert added.json == {"name": "law", "display_name": "law", "description": "Laws"}
-    described = filled("collections", "describe", "law", "--display-name", "The law", "--json")
-    assert described.json == {"name": "law", "display_name": "The law", "description": "Laws"}
-    assert filled("collections", "describe", "law").out == "law (The law): Laws\n"
-    check_message(filled("collections", "describe", "econ").out, "econ")
-    renamed = filled("collections", "rename", "notes", "shelf", "--json")
-    assert renamed.json == {"name": "shelf", "formerly": "notes", "chunks": 1}
-    assert filled("search", "tea", "--collection", "shelf", "--json").json["total_results"] == 1
-    assert filled("collections", "rename", "shelf", "notes").out == "shelf is now notes (1 chunk)\n"
 
 
 def test_source_is_moved_and_replaces_another_with_overwrite_and_yes_only(filled: Run) -> None:
-    words = ["sources", "move", "tea.txt", "--from", "notes", "--to", "econ"]
-    assert filled(*words, "--json").json == {"source": "tea.txt", "from": "notes", "to": "econ", "chunks": 1}
-    assert sources(filled) == [("econ", "tea.txt")]
+    def content() -> list[str]:
+        return [one["content"] for one in filled("search", "tea", "-c", "econ", "--json").json["documents"]]
+
+    session(filled, [(f"{MOVE} --json", 0, MOVED)])
     Path("tea.txt").write_text("Another tea, black and strong.", encoding="utf-8")
     assert filled("ingest", "tea.txt", "--collection", "notes").code == 0
-    filled(*words).refused(1, "'tea.txt'", "`--overwrite`")
-    filled(*words, "--overwrite").refused(1, "'tea.txt'", "'econ'", "--yes")
-    [found] = filled("search", "tea", "-c", "econ", "--json").json["documents"]
-    assert found["content"] == TEA
-    assert filled(*words, "--overwrite", "--yes").code == 0
-    [found] = filled("search", "tea", "--json").json["documents"]
-    assert (found["metadata"]["collection"], found["content"][:7]) == ("econ", "Another")
-    deleted = filled("sources", "delete", "tea.txt", "--collection", "econ", "--yes", "--json")
-    assert deleted.json == {"source": "tea.txt", "collection": "econ", "chunks": 1}
-    assert sources(filled) == []
-    assert Path("tea.txt").exists(), "the file stays"
+    session(filled, [(MOVE, 1, ("'tea.txt'", "`--overwrite`")), (f"{MOVE} --overwrite", 1, ("'econ'", "--yes"))])
+    assert (len(sources(filled)), content()) == (2, [TEA])
+    assert filled(*MOVE.split(), "--overwrite", "--yes").code == 0
+    assert (sources(filled), content()) == ([("econ", "tea.txt")], ["Another tea, black and strong."])
+    session(filled, [("sources delete tea.txt --collection econ --yes --json", 0, DELETED)])
+    assert (sources(filled), Path("tea.txt").exists()) == ([], True)
     assert filled("ingest", "tea.txt", "--collection", "notes").code == 0
-    assert filled(*words, "--overwrite").code == 0, "where there is nothing to delete, nothing is asked"
+    assert filled(*MOVE.split(), "--overwrite").code == 0, "where there is nothing to delete, nothing is asked"
 
 
 @pytest.mark.parametrize(("typed", "left"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
@@ -114,7 +112,7 @@ def test_orphans_are_named_by_list_and_doctor_and_can_be_deleted(filled: Run, mo
     check_message(detail, *remedies)
     assert filled("search", "tea", "--json").json["total_results"] == 0
     filled("collections", "delete", "notes").refused(1, "'notes'", "1 chunk")
-    assert filled("collections", "delete", "notes", "--yes", "--json").json == {"name": "notes", "chunks": 1}
+    session(filled, [("collections delete notes --yes --json", 0, {"name": "notes", "chunks": 1})])
     assert filled("collections", "list").err == ""
     assert "orphaned" not in filled("doctor", "--json").findings
 
@@ -133,23 +131,17 @@ def test_options_before_a_group_reach_commands(filled: Run, tmp_path: Path, monk
         assert (done.code, done.err, "Commands" in done.out) == (2, "", True)
 
 
-def test_free_name_becomes_the_display_name_of_a_collection(ragistry: Run, tmp_path: Path) -> None:
-    (tmp_path / "tea.txt").write_text(TEA, encoding="utf-8")
-    assert ragistry("ingest", "tea.txt", "--collection", "My Papers").code == 0
-    [row] = ragistry("collections", "list", "--json").json["collections"]
+def test_free_name_becomes_the_display_name_of_a_collection_and_create_its_description(filled: Run) -> None:
+    documents = Path("config/documents.yaml")
+    for description, is_written in (("What I read", True), ("Another", False)):
+        done = filled("ingest", "tea.txt", "--collection", "My Papers", "--create", description)
+        assert (done.code, description in documents.read_text(encoding="utf-8")) == (0, is_written)
+    check_message(done.err, "'my-papers'")
+    row = filled("collections", "list", "--json").json["collections"][-1]
     assert (row["name"], row["display_name"]) == ("my-papers", "My Papers")
     for name in ("My Papers", "my-papers"):
-        assert "tea.txt" in ragistry("search", "tea", "--collection", name).out
-    assert ragistry("collections", "delete", "My Papers", "--yes").code == 0
-
-
-def test_create_describes_a_collection_without_description_and_no_other(filled: Run) -> None:
-    documents = Path("config/documents.yaml")
-    done = filled("ingest", "tea.txt", "--collection", "econ", "--create", "What I read")
-    assert (done.code, done.err, "What I read" in documents.read_text(encoding="utf-8")) == (0, "", True)
-    done = filled("ingest", "tea.txt", "--collection", "econ", "--create", "Another")
-    assert (done.code, "Another" in documents.read_text(encoding="utf-8")) == (0, False)
-    check_message(done.err, "'econ'")
+        assert "tea.txt" in filled("search", "tea", "--collection", name).out
+    assert filled("collections", "delete", "My Papers", "--yes").code == 0
 
 
 def test_commands_while_another_process_writes_change_nothing(filled: Run, corpus: Corpus, tmp_path: Path) -> None:
@@ -177,14 +169,7 @@ def test_metadata_are_set_listed_and_searched(filled: Run, tmp_path: Path) -> No
     assert (row["metadata"], row["set_keys"]) == (answer["metadata"], ["draft", "tags", "year"])
     assert "year: 2026" in filled("sources", "list").out
     (tmp_path / "more.txt").write_text("More tea.", encoding="utf-8")
-    added = filled("ingest", tmp_path / "more.txt", "-c", "notes", "--meta", "client=acme", "--meta", "year=2027")
-    assert added.code == 0
+    assert filled("ingest", "more.txt", "-c", "notes", "--meta", "client=acme", "--meta", "year=2027").code == 0
     found = filled("search", "tea", "--where", '{"$and": [{"client": "acme"}, {"year": {"$gt": 2026}}]}', "--json")
     assert [one["metadata"]["source_file"] for one in found.json["documents"]] == ["more.txt"]
-    for words in (
-        ["sources", "set", "tea.txt", "-c", "notes", "page=3"],
-        ["ingest", ".", "-c", "notes", "--meta", "x"],
-    ):
-        refused = filled(*words)
-        assert refused.code == 2
-        check_message(refused.err, words[-1].partition("=")[0])
+    session(filled, [("sources set tea.txt -c notes page=3", 2, ("page",)), ("ingest . -c notes --meta x", 2, ("x",))])

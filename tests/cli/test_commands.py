@@ -66,16 +66,25 @@ def test_search_as_json_and_with_a_condition(filled: Run) -> None:
     assert [document["metadata"]["source_file"] for document in documents] == ["rain.txt"]
 
 
-def test_search_names_the_option_that_prints_the_other_passages_of_a_file(ragistry: Run, corpus: Corpus) -> None:
+def test_other_passages_of_a_file_and_similar_files_are_one_result_that_opens(ragistry: Run, corpus: Corpus) -> None:
     parts = [f"## Part {number}\n\nThe pump of kind {number} moves water. {'It hums. ' * 40}" for number in range(5)]
-    folder = corpus({"pumps.md": "\n\n".join(parts)})
-    assert ragistry("ingest", folder, "--collection", "pumps").code == 0
-    shown = ragistry("search", "pump moves water", "-t", "bm25").out
-    assert [line for line in shown.splitlines() if "--result" in line] == ["   2 more in this file: --result 1"]
-    whole = ragistry("search", "pump moves water", "-t", "bm25", "--result", 1).out
-    assert all(f"kind {number} moves" in whole for number in range(5))
-    assert whole.count("pumps.md") == 1
-    assert "wells.md" not in whole
+    rent = (
+        "# Rent statement\n\nStatement for the flat at 14 Quay Street, second floor left. Month: {}. Rent received: {} "
+        "euros. The balance is carried forward to the next statement. Please report differences within fourteen days "
+        "to the office of the administration, which is open on all days of the week but Sunday from nine to five."
+    )
+    texts = {f"rent-{month}.md": rent.format(f"2025-{month:02}", 800 + month) for month in range(1, 6)}
+    assert ragistry("ingest", corpus({"pumps.md": "\n\n".join(parts), **texts}), "--collection", "papers").code == 0
+    for query, end, shown in (
+        ("pump moves water", "   2 more in this file: --result 1", [f"kind {number} moves" for number in range(5)]),
+        ("rent received", "; and 1 more: --result 1", [f"{800 + month} euros" for month in range(1, 6)]),
+    ):
+        listed = ragistry("search", query, "-t", "bm25").out.splitlines()
+        assert [line.endswith(end) for line in listed if "--result" in line] == [True], listed
+        whole = ragistry("search", query, "-t", "bm25", "--result", 1).out
+        assert [text for text in shown if text not in whole] == []
+        assert len(ragistry("search", query, "-t", "bm25", "--json").json["documents"]) == 5
+    assert all(f"{name} · " in whole for name in texts)
     ragistry("search", "pump moves water", "-t", "bm25", "--result", 9).refused(1, "--result", 9)
     ragistry("search", "pump", "--result", 1, "--json").refused(2, "--result", "--json")
 
@@ -85,22 +94,6 @@ def test_search_in_an_empty_store_warns_once(ragistry: Run) -> None:
     done = ragistry("search", "tea", "--technique", "hybrid")
     assert done.code == 0
     check_message(done.err)
-
-
-def test_similar_files_are_one_result_that_opens(ragistry: Run, corpus: Corpus) -> None:
-    text = (
-        "# Rent statement\n\nStatement for the flat at 14 Quay Street, second floor left. Month: {}. Rent received: {} "
-        "euros. The balance is carried forward to the next statement. Please report differences within fourteen days "
-        "to the office of the administration, which is open on all days of the week but Sunday from nine to five."
-    )
-    folder = corpus({f"rent-{month}.md": text.format(f"2025-{month:02}", 800 + month) for month in range(1, 6)})
-    assert ragistry("ingest", folder, "--collection", "rent").code == 0
-    shown = ragistry("search", "rent received", "-t", "bm25").out
-    similar = [line for line in shown.splitlines() if "similar" in line]
-    assert [line.endswith("; and 1 more: --result 1") for line in similar] == [True], shown
-    opened = ragistry("search", "rent received", "-t", "bm25", "--result", "1").out
-    assert all(f"rent-{month}.md · " in opened and f"{800 + month} euros" in opened for month in range(1, 6)), opened
-    assert len(ragistry("search", "rent received", "-t", "bm25", "--json").json["documents"]) == 5
 
 
 def test_techniques_lists_what_is_configured_and_what_is_available(ragistry: Run) -> None:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ragistry.evaluation import read_run, write_beir
+from ragistry.evaluation import compare, read_run, write_beir
 from ragistry.testing.openai_server import OpenAIServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
-from tests.evaluation.small_sets import topics
+from tests.evaluation.small_sets import Answers, first, numbered, topics
 from tests.messages import check_message
 
 COMPARE = ("compare", "--dataset", "topics")
 
 
 @pytest.fixture(autouse=True)
-def dataset(tmp_path: Path) -> Path:
+def _dataset(tmp_path: Path) -> None:
     write_beir(topics(), tmp_path / "topics")
-    return tmp_path / "topics"
 
 
 def test_compare_prints_the_verdict_first_and_the_files_last(ragistry: Run, tmp_path: Path) -> None:
@@ -75,48 +75,51 @@ def test_run_of_another_program_is_a_contender(ragistry: Run, tmp_path: Path) ->
         assert wrong.partition("=")[0] in failed.err
 
 
-def test_gate_names_what_else_differs(ragistry: Run, tmp_path: Path) -> None:
-    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
-    ragistry(*COMPARE, "-t", "bm25", "--depth", "150", "--json", "b.json")
-    done = ragistry("gate", "a.json", "b.json")
-    assert (done.code, done.err) == (0, "")
-    check_message(done.out)
-    fewer = topics()
-    write_beir(replace(fewer, qrels=dict(list(fewer.qrels.items())[1:])), tmp_path / "fewer")
-    ragistry("compare", "--dataset", "fewer", "-t", "bm25", "--json", "c.json")
-    undecided = ragistry("gate", "a.json", "c.json")
-    assert undecided.code == 2
-    check_message(undecided.out)
+def report(name: str, techniques: Sequence[str], queries: int = 10, depth: int | None = None) -> Any:
+    """Write the report of a comparison of systems that are all right, except for ``naive``, and return it."""
+    systems = {one: Answers(first if one == "bm25" else lambda number: 1 + number % 2) for one in techniques}
+    found = compare(systems, numbered(queries), "nDCG@10", depth=depth, progress=False, timing_repeats=0).to_json()
+    Path(name).write_text(json.dumps(found), encoding="utf-8")
+    return found
 
 
-def test_gate_ends_with_0_1_or_2(ragistry: Run, tmp_path: Path) -> None:
-    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
-    report = json.loads((tmp_path / "a.json").read_text())
-    for name, value in (("a.json", 1.0), ("worse.json", 0.5)):
-        queries = report["techniques"]["bm25"]["per_query"]["nDCG@10"]
-        report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(queries, value)
-        (tmp_path / name).write_text(json.dumps(report))
+def test_gate_names_what_else_differs(ragistry: Run) -> None:
+    report("a.json", ["bm25", "naive"])
+    report("b.json", ["bm25"], depth=150)
+    report("c.json", ["bm25"], queries=9)
+    for other, code in (("b.json", 0), ("c.json", 2)):
+        done = ragistry("gate", "a.json", other)
+        assert (done.code, done.err) == (code, "")
+        check_message(done.out)
+
+
+def test_gate_ends_with_0_1_or_2(ragistry: Run) -> None:
+    found = report("a.json", ["bm25", "naive"])
+
+    def write(name: str, values: dict[str, float], **changed: Any) -> None:
+        found["techniques"]["bm25"]["per_query"]["nDCG@10"] = values
+        Path(name).write_text(json.dumps(found | changed), encoding="utf-8")
+
+    queries = list(found["techniques"]["bm25"]["per_query"]["nDCG@10"])
+    write("worse.json", dict.fromkeys(queries, 0.5))
     passed = ragistry("gate", "a.json", "a.json", "--markdown", "summary.md")
     assert passed.code == 0
-    assert (tmp_path / "summary.md").read_text().startswith(f"**{passed.out.splitlines()[0]}**\n\n| technique |")
+    assert Path("summary.md").read_text().startswith(f"**{passed.out.splitlines()[0]}**\n\n| technique |")
     lost = ragistry("gate", "a.json", "worse.json", "--markdown", "-")
     assert (lost.code, lost.out.startswith("**Failed: bm25 lost")) == (1, True)
     assert ragistry("gate", "worse.json", "a.json").code == 0
     assert ragistry("gate", "a.json", "worse.json", "--min-effect", "0.9").code == 0
-    report["techniques"]["bm25"]["per_query"]["nDCG@10"] = dict.fromkeys(["q-tea"], float("nan"))
-    (tmp_path / "nan.json").write_text(json.dumps(report))
-    (tmp_path / "cut.json").write_text("{")
-    (tmp_path / "earlier.json").write_text(json.dumps(report | {"techniques": {"bm25": {"mean": 1}}}))
-    failed = {**report, "techniques": {}, "failures": {"bm25": {"query": "", "error": "gone"}}}
-    (tmp_path / "failed.json").write_text(json.dumps({**failed, "pairs": [], "diagnosis": []}))
+    write("nan.json", {queries[0]: float("nan")})
+    write("earlier.json", {}, techniques={"bm25": {"mean": 1}})
+    write("failed.json", {}, techniques={}, failures={"bm25": {"query": "", "error": "gone"}}, pairs=[], diagnosis=[])
+    Path("cut.json").write_text("{", encoding="utf-8")
     for wrong in ("nan.json", "cut.json", "nothing.json", "earlier.json", "failed.json"):
         for sides in (("a.json", wrong), (wrong, "a.json")):
             undecided = ragistry("gate", *sides)
             assert (undecided.code, undecided.err) == (2, ""), wrong
             assert undecided.out.startswith("Not decided: "), undecided.out
             assert undecided.out.count("\n") == 1, undecided.out
-        planned = ragistry("plan", wrong)
-        planned.refused(1, *(() if wrong == "failed.json" else (wrong,)))
+        ragistry("plan", wrong).refused(1, *(() if wrong == "failed.json" else (wrong,)))
 
 
 def test_plan_shows_how_many_questions_a_difference_needs(ragistry: Run) -> None:
@@ -125,9 +128,9 @@ def test_plan_shows_how_many_questions_a_difference_needs(ragistry: Run) -> None
     assert ["deviation 0.2", "785", "126", "32", "8"] in [
         re.split(r"\s{2,}", line.strip()) for line in usual.out.splitlines()
     ]
-    ragistry(*COMPARE, "-t", "bm25", "-t", "naive", "--json", "a.json")
+    report("a.json", ["bm25", "naive"])
     assert "naive against bm25" in ragistry("plan", "a.json").out
-    ragistry(*COMPARE, "-t", "bm25", "--json", "alone.json")
+    report("alone.json", ["bm25"])
     ragistry("plan", "alone.json").refused(1)
 
 
@@ -145,14 +148,6 @@ def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -
     assert alone.code == 1
     check_message(alone.json["verdict"])
     check_message(alone.err.splitlines()[0], "broken", "OSError: disk gone")
-
-
-def test_grid_is_measured_and_one_variant_chosen_on_a_part_of_the_queries(ragistry: Run) -> None:
-    words = (*COMPARE, "-t", "hybrid", "--grid", "hybrid.weights=[1, 0],[1,2]", "-m", "nDCG@10", "--tune-on", "0.5")
-    found = ragistry(*words, "--chunk-size", "40", "--json", "-").json
-    assert list(found["techniques"]) == ["hybrid[weights=[1, 0]]", "hybrid[weights=[1, 2]]"]
-    assert found["selection"]["queries_selected"] == found["selection"]["queries_held_out"] == 5
-    assert list(found["indexes"]) == ["40/6"]
 
 
 def test_every_output_is_tried_before_any_work(ragistry: Run, tmp_path: Path) -> None:

@@ -42,15 +42,15 @@ def test_config_lists_variables_of_archives(ragistry: Run, corpus: Corpus, monke
 
 
 def test_workspace_may_precede_the_command(ragistry: Run, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    def chunk_size(*words: object) -> int:
-        return ragistry(*words, "--json").json["settings"]["chunk_size"]["value"]
-
     for name, size in (("a", 301), ("b", 302), ("c", 303)):
         corpus({"documents.yaml": f"chunk_size: {size}\n"}, folder=f"{name}/config")
-    assert chunk_size("--workspace", "a", "config") == 301
-    assert chunk_size("config", "-w", "b") == 302
-    assert chunk_size("-w", "a", "config", "-w", "b") == 302, "the one after the command wins"
-    monkeypatch.setenv("RAGISTRY_WORKSPACE", "c")
-    assert chunk_size("config") == 303
-    assert chunk_size("-w", "a", "config") == 301
-    assert chunk_size("config", "-w", "b") == 302
+    for variable, line, size in (
+        ("", "--workspace a config", 301),
+        ("", "config -w b", 302),
+        ("", "-w a config -w b", 302),  # the one after the command wins
+        ("c", "config", 303),
+        ("c", "-w a config", 301),
+        ("c", "config -w b", 302),
+    ):
+        monkeypatch.setenv("RAGISTRY_WORKSPACE", variable or ".")
+        assert ragistry(*line.split(), "--json").json["settings"]["chunk_size"]["value"] == size, line

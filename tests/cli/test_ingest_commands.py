@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shlex
 import signal
 import socket
@@ -28,8 +27,8 @@ def tea(corpus: Corpus) -> Path:
     return corpus({"tea.txt": TEA}, folder=".") / "tea.txt"
 
 
-def names(ragistry: Run) -> list[str]:
-    return [row["name"] for row in ragistry("collections", "list", "--json").json["collections"]]
+def names(ragistry: Run, *words: str) -> list[str]:
+    return [row["name"] for row in ragistry("collections", "list", "--json", *words).json["collections"]]
 
 
 def sources(ragistry: Run) -> list[str]:
@@ -43,23 +42,21 @@ def ingested(ragistry: Run, *words: object) -> Any:
     return done.json
 
 
-def test_collection_made_for_a_file_that_cannot_be_read_does_not_stay(ragistry: Run, tea: Path) -> None:
+def test_collection_made_for_a_file_that_cannot_be_read_or_embedded_does_not_stay(
+    ragistry: Run, corpus: Corpus, tea: Path
+) -> None:
+    corpus({"documents.yaml": "embed_model: tei\nembed_url: http://127.0.0.1:9\n"}, folder="down/config")
     tea.with_name("broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     for words in ([], ["--create", "Papers"]):
         ragistry("ingest", "missing.pdf", "--collection", "papers", *words).refused(1, "'missing.pdf'")
         done = ragistry("ingest", "broken.pdf", "--collection", "papers", *words, "--json")
         assert (done.code, len(done.json["failed"])) == (1, 1)
-        assert names(ragistry) == []
+        ragistry("--workspace", "down", "ingest", tea, "--collection", "papers", *words).refused(1, "127.0.0.1:9")
+        assert names(ragistry) == names(ragistry, "-w", "down") == []
     done = ragistry("ingest", "broken.pdf", tea, "--collection", "papers", "--create", "Papers")
     assert (done.code, names(ragistry)) == (1, ["papers"])
     assert ragistry("ingest", "broken.pdf", "--collection", "papers").code == 1
     assert names(ragistry) == ["papers"], "one that has something stays"
-
-
-def test_collection_made_while_the_model_is_down_does_not_stay(ragistry: Run, corpus: Corpus, tea: Path) -> None:
-    corpus({"documents.yaml": "embed_model: tei\nembed_url: http://127.0.0.1:9\n"}, folder="config")
-    ragistry("ingest", tea, "--collection", "papers").refused(1, "http://127.0.0.1:9")
-    assert names(ragistry) == []
 
 
 def test_terminated_ingest_leaves_no_collection(ragistry: Run, corpus: Corpus, tmp_path: Path, tea: Path) -> None:
@@ -162,7 +159,6 @@ def test_emptied_folder_is_pruned_with_yes_only(ragistry: Run, corpus: Corpus, t
     done = ragistry("ingest", "share", tea, "--prune", "--json")
     assert (done.code, done.json["deleted"], done.json["added"]) == (1, [], ["tea.txt"])
     check_message(done.err, "7 sources", "'notes'", "0.txt, 1.txt, 2.txt, 3.txt, 4.txt, …", "--yes")
-    assert len(sources(ragistry)) == 8
     assert "7 deleted" in ragistry("ingest", "share", "--prune", "--yes").out
     assert sources(ragistry) == ["tea.txt"]
 
@@ -189,31 +185,10 @@ def test_exit_code_says_whether_everything_was_ingested(ragistry: Run, corpus: C
     assert ragistry("ingest", folder).code == 1
 
 
-def test_links_out_of_a_folder_need_an_option(ragistry: Run, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_out_of_a_folder_need_an_option(ragistry: Run, corpus: Corpus) -> None:
     folder, large = corpus({"rain.txt": "Rain."}, folder="in"), corpus({"tea.txt": TEA}, folder="large")
     (folder / "link").symlink_to(large)
-    listed: list[str] = []
-    original = os.scandir
-
-    def scandir(path: str) -> Any:
-        listed.append(os.path.realpath(path))
-        return original(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "scandir", scandir)
-        done = ragistry("ingest", "in", "--collection", "notes")
+    done = ragistry("ingest", "in", "--collection", "notes")
     assert (done.code, "1 added" in done.out) == (0, True)
     check_message(done.err, "'in'", "1 of its links", "`ragistry ingest --follow-links`")
-    assert (str(folder) in listed, str(large) in listed) == (True, False)
     assert ragistry("ingest", "in", "--follow-links", "--json").json["added"] == ["link/tea.txt"]
-
-
-def test_configuration_of_the_workspace_is_never_ingested(ragistry: Run, corpus: Corpus) -> None:
-    assert ragistry("init").code == 0
-    for words in ([".", "--collection", "notes", "--create", "Notes"], ["config", "--collection", "notes"]):
-        ragistry("ingest", *words).refused(1, f"'{words[0]}'")
-        assert names(ragistry) == []
-    corpus({"docs/rain.txt": "Rain.", "config/tea.txt": TEA}, folder=".")
-    done = ragistry("ingest", "config", "docs", "--collection", "notes")
-    assert (done.code, done.err, sources(ragistry)) == (0, "", ["rain.txt", "tea.txt"])
-    ragistry("ingest", "config/documents.yaml").refused(1, "config/documents.yaml")

@@ -13,14 +13,9 @@ from tests.conftest import Corpus
 from tests.messages import check_message
 
 
-def test_sound_store_verifies(filled: Run) -> None:
-    done = filled("verify")
-    assert (done.code, done.out) == (0, "no problems found\n")
-    assert filled("verify", "--json").json == {"problems": [], "incomplete": [], "waiting": 0}
-    assert filled("repair").out == "nothing was broken\n"
-
-
-def test_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_store_verifies_and_a_source_that_is_not_whole_is_listed(
+    ragistry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAGISTRY_OCR", "never")
     pdf = FPDF()
     pdf.set_font("Helvetica")
@@ -33,8 +28,10 @@ def test_source_that_is_not_whole_is_listed(ragistry: Run, tmp_path: Path, monke
     done = ragistry("verify")
     assert (done.code, done.out) == (0, "no problems found\n")
     check_message(done.err, "'tea.pdf'", "'notes'", "page 2")
-    [row] = ragistry("verify", "--json").json["incomplete"]
-    check_message(row["lost"], "page 2")
+    found = ragistry("verify", "--json").json
+    assert (found["problems"], found["waiting"], len(found["incomplete"])) == ([], 0, 1)
+    check_message(found["incomplete"][0]["lost"], "page 2")
+    assert ragistry("repair").out == "nothing was broken\n"
 
 
 def test_damaged_index_is_found_and_rebuilt(filled: Run, tmp_path: Path) -> None:
@@ -69,11 +66,6 @@ def test_damaged_database_is_salvaged_and_lost_sources_are_named(filled: Run, co
     assert filled("repair", "--discard").out == f"removed: {kept.name}\n"
     assert not kept.exists()
     assert filled("repair", "--discard").out == "no damaged files to remove\n"
-
-
-def test_file_that_is_no_database_is_refused(filled: Run, tmp_path: Path) -> None:
-    (tmp_path / ".ragistry" / "store.db").write_bytes(b"not a database at all" * 1000)
-    filled("search", "tea").refused(1, "store.db", "backup")
 
 
 def test_a_search_uses_the_recorded_model_until_reembed(filled: Run, monkeypatch: pytest.MonkeyPatch) -> None:

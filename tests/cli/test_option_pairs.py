@@ -16,6 +16,7 @@ from ragistry.cli.app import app, load_command
 from tests.cli.conftest import TEA, Run
 from tests.cli.test_options import VALUES as KNOWN
 from tests.cli.test_options import options_of
+from tests.cli.test_refused import USED_WRONGLY
 
 VALUES = KNOWN | {
     "--host": "127.0.0.1", "--port": 8000, "--name": "a.md", "--engine": "ray", "--root": "folder",
@@ -60,16 +61,6 @@ NEEDED = {
     "demo new": ["--port --ui", "--browser --ui"],
 }
 """Options that do nothing without another one, by a call that lacks the second."""
-WRONG_VALUES = [
-    "search tea --where {", "search tea --top-k 0", "ask tea --where [1", "why tea --expect a --top-k 2000",
-    "grep tea --where {", "read tea.txt --place {", "outline tea.txt --line many", "sources list --where year=1",
-    "sources set tea.txt year -c notes", "ingest tea.txt -c notes --meta year", "ingest folder --name a.md",
-    "ingest tea.txt --prune", "ingest tea.txt --watch", "ingest tea.txt --allow-private", "ingest -",
-    "repo search clone tea --top-k 0", "serve token me --rights all", "serve token me --expires tomorrow",
-    "serve token me --expires 2001-01-31", "store copy [local local", "store copy local '{use: 1}'",
-    "store copy local '{use: postgres, url: \"postgresql://a:b@c/d\"}'", "testset make set --kind titel",
-    "mcp --http --port 99999", "ui --name 'a b'", "collections", "route", "search tea --colection x",
-]  # fmt: skip
 OPENING = [
     "search tea", "ask tea", "grep tea", "read tea.txt", "outline tea.txt", "check answer.md",
     "why tea --expect tea.txt", "route tea", "ingest folder -c notes",
@@ -164,7 +155,7 @@ def test_pairs_that_exclude_or_need_each_other_are_refused_with_both_names(ragis
 
 
 def test_wrong_usage_is_refused_before_a_missing_workspace(ragistry: Run, shelf: Path) -> None:
-    for words in [*(words for words, _ in refused_lines()), *map(shlex.split, WRONG_VALUES)]:
+    for words in [*(words for words, _ in refused_lines()), *map(shlex.split, USED_WRONGLY)]:
         done = ragistry(*words)
         assert (done.code, done.out[:6].strip()) in ((2, ""), (2, "Usage:")), (words, done)
     assert not (shelf / ".ragistry").exists()
@@ -178,14 +169,6 @@ def test_every_other_pair_of_options_is_taken(reaches: Callable[..., bool], line
     refused = {frozenset(pair) for pair in combinations(single, 2) if not reaches(*with_values(line, *pair))}
     table = {frozenset(pair.split()) for pair in EXCLUDED.get(line, ())}
     assert refused == {pair for pair in table if pair <= {*single}}
-
-
-@pytest.mark.parametrize("line", PARSED)
-def test_every_pair_of_options_can_be_parsed(line: str, shelf: Path) -> None:
-    names = [one.opts[0] for one in options_of(line)]
-    for pair in combinations(names, 2):
-        command: Any = typer.main.get_command(app)
-        command.make_context("ragistry", with_values(line, *pair)).close()
 
 
 def test_every_command_is_tried() -> None:

@@ -61,24 +61,19 @@ def test_update_reports_the_changes(added: Run, clone: Path) -> None:
     assert "0 added, 0 updated, 3 skipped, 0 deleted, 0 failed, 0 renamed (0 embedded)" in again.out
 
 
-def test_repository_that_fails_does_not_stop_the_others(added: Run, clone: Path, tmp_path: Path) -> None:
+def test_page_or_repository_that_fails_does_not_stop_the_others(added: Run, clone: Path, tmp_path: Path) -> None:
     clone.rename(tmp_path / "elsewhere")
     (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "bad.md").write_bytes(b"\0" * 100)
     commit(tmp_path / "other", {"page.md": "A page."})
-    assert added("repo", "add", "other").code == 0
+    done = added("repo", "add", "other")
+    assert (done.code, "1 added" in done.out) == (1, True)
+    check_message(done.err, "bad.md")
     done = added("repo", "update", "--json")
     assert (done.code, [report["name"] for report in done.json["repositories"]]) == (1, ["other"])
     check_message(done.json["failed"]["tea-docs"], "tea-docs")
     added("repo", "update", "tea-docs").refused(1, "'tea-docs'")
     assert added("repo", "search", "tea-docs", "water", "--json").json["total_results"] == 2, "what was there stays"
-
-
-def test_file_that_cannot_be_read_is_reported(ragistry: Run, clone: Path) -> None:
-    (clone / "bad.md").write_bytes(b"\0" * 100)
-    commit(clone)
-    done = ragistry("repo", "add", clone)
-    assert (done.code, "2 added" in done.out) == (1, True)
-    check_message(done.err, "bad.md")
 
 
 def test_removal_is_asked_for(added: Run, clone: Path) -> None:
@@ -106,14 +101,17 @@ def test_damaged_repository_is_named_by_doctor_and_can_be_removed(added: Run, tm
 
 
 def test_name_is_given_to_one_collection_archive_or_repository_only(added: Run, clone: Path, corpus: Corpus) -> None:
-    added("collections", "add", "tea-docs", "-d", "Notes").refused(1, "'tea-docs'")
-    assert added("collections", "add", "notes", "-d", "Notes").code == 0
-    added("collections", "rename", "notes", "tea-docs").refused(1, "'tea-docs'")
-    added("repo", "add", clone, "--name", "notes").refused(1, "'notes'", "`--name`")
     archive = "archives:\n  - {name: papers, collection_name: papers, embedding_model: nomic-embed-text}\n"
     corpus({"vector_stores.yaml": archive}, folder="config")
-    added("collections", "add", "papers").refused(1, "'papers'")
-    added("repo", "add", clone, "--name", "papers").refused(1, "'papers'")
+    assert added("collections", "add", "notes", "-d", "Notes").code == 0
+    for words, name in (
+        (["collections", "add", "tea-docs"], "'tea-docs'"),
+        (["collections", "rename", "notes", "tea-docs"], "'tea-docs'"),
+        (["collections", "add", "papers"], "'papers'"),
+        (["repo", "add", clone, "--name", "notes"], "'notes'"),
+        (["repo", "add", clone, "--name", "papers"], "'papers'"),
+    ):
+        added(*words).refused(1, name)
     assert "names" not in added("doctor", "--json").findings
     corpus({"documents.yaml": "collections: [{name: tea-docs}]\n"}, folder="config")
     done = added("doctor", "--json")

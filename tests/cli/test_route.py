@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,10 @@ NAMED = "  named: {use: collection_routed, base: naive, router: explicit}\n"
 MEANT = "  meant: {use: collection_routed, base: naive, router: embedding}\n"
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with three collections."""
-    root = tmp_path_factory.mktemp("routes")
-    library(root).close()
-    return root
-
-
 @pytest.fixture
-def routes(ragistry: Run, template: Path, tmp_path: Path) -> Run:
-    """The command in a copy of `template`."""
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+def routes(ragistry: Run, tmp_path: Path) -> Run:
+    """The command in a workspace with three collections."""
+    library(tmp_path).close()
     return ragistry
 
 
@@ -41,23 +32,15 @@ def test_decision_is_printed_as_a_table_and_as_json(routes: Run) -> None:
     assert {row[0] for row in rows[2:5]} == set(QUESTIONS)
     assert rows[-1][:5] == ["technique", "routed,", "router", "evidence:", "best,"]
     decision = routes("route", QUESTIONS["garden"], "--json").json
-    assert (decision["query"], decision["technique"]) == (QUESTIONS["garden"], "routed")
+    assert (decision["query"], decision["technique"], decision["router"]) == (QUESTIONS["garden"], "routed", "evidence")
     assert (decision["chosen"], decision["rule"]) == (["garden"], "best")
     assert list(decision["scores"]) == sorted(QUESTIONS, key=lambda name: (-decision["scores"][name], name))
 
 
-@pytest.mark.parametrize(
-    ("default", "technique", "router"), [("meant", "meant", "embedding"), ("naive", "routed", "evidence")]
-)
-def test_routing_default_is_used(routes: Run, corpus: Corpus, default: str, technique: str, router: str) -> None:
-    corpus({"techniques.yaml": f"default: {default}\n{TWO}{MEANT}"}, folder="config")
-    decision = routes("route", QUESTIONS["garden"], "--json").json
-    assert (decision["technique"], decision["router"]) == (technique, router)
-    assert f"technique {technique}, router {router}: best" in routes("route", QUESTIONS["garden"]).out
-
-
-def test_what_cannot_be_routed_is_refused(routes: Run, corpus: Corpus) -> None:
-    corpus({"techniques.yaml": TWO + NAMED}, folder="config")
+def test_routing_default_is_used_and_what_cannot_be_routed_refused(routes: Run, corpus: Corpus) -> None:
+    for default, technique, router in (("meant", "meant", "embedding"), ("naive", "routed", "evidence")):
+        corpus({"techniques.yaml": f"default: {default}\n{TWO}{MEANT}{NAMED}"}, folder="config")
+        assert f"technique {technique}, router {router}: best" in routes("route", QUESTIONS["garden"]).out
     routes("route", "bread", "-t", "named").refused(1, "'garage', 'garden', 'kitchen'", "`collection`")
     corpus({"techniques.yaml": "techniques:\n  naive: {use: naive}\n"}, folder="config")
     routes("route", "bread").refused(1, "`routed: {use: collection_routed, base: hybrid}`")

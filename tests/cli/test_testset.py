@@ -18,6 +18,8 @@ TEA = "---\ndescription: How to keep sencha from turning sour in water.\n---\n# 
     "Leaves get bitter in boiling water. Eighty degrees are enough for them, and a minute is enough time. " * 3
 )
 
+COMPARE = ("compare", "--dataset", "set", "-t", "bm25")
+
 
 @pytest.fixture
 def docs(corpus: Corpus) -> Path:
@@ -34,27 +36,26 @@ def add(file: str, text: str) -> None:
         stream.write(text)
 
 
-def test_set_is_made_from_a_library_and_found_sound(ragistry: Run, docs: Path, tmp_path: Path) -> None:
-    assert ragistry("ingest", docs, "--collection", "notes").code == 0
-    done = ragistry("testset", "make", "set", "--collection", "notes", "--json")
-    assert (done.json["queries"], done.json["kinds"]) == (1, {"description": 1})
-    assert read_beir(tmp_path / "set").qrels == {"d1": {"notes/tea.md": 1}}
-    row = json.loads((tmp_path / "set" / "queries.jsonl").read_text(encoding="utf-8"))
-    assert row["metadata"]["synthetic"] is True
-
-
-def test_set_made_from_a_folder_is_compared_with_a_warning(made: Done, ragistry: Run) -> None:
+def test_set_is_made_from_a_library_or_a_folder_and_compared_with_a_warning(
+    made: Done, ragistry: Run, docs: Path, tmp_path: Path
+) -> None:
     assert made.code == 0
     check_message(made.out, "1 query", "2 documents")
-    done = ragistry("compare", "--dataset", "set", "-t", "bm25", "-t", "naive")
-    warning = next(line for line in done.out.splitlines() if line.startswith("! Synthetic"))
+    warning = next(
+        line for line in ragistry(*COMPARE, "-t", "naive").out.splitlines() if line.startswith("! Synthetic")
+    )
     check_message(warning)
+    assert ragistry("ingest", docs, "--collection", "notes").code == 0
+    done = ragistry("testset", "make", "other", "--collection", "notes", "--json")
+    assert (done.json["queries"], done.json["kinds"]) == (1, {"description": 1})
+    dataset = read_beir(tmp_path / "other")
+    assert (dataset.qrels, dataset.synthetic.keys()) == ({"d1": {"notes/tea.md": 1}}, {"d1"})
 
 
 def test_made_set_is_cut_as_the_library_cuts(docs: Path, corpus: Corpus, ragistry: Run) -> None:
     corpus({"long.md": "# Long\n\n" + "Rivers carry the gravel of the glaciers down. " * 60}, folder="docs")
     ragistry("testset", "make", "set", "--from", docs)
-    words = ("compare", "--dataset", "set", "-t", "bm25", "--json", "-")
+    words = (*COMPARE, "--json", "-")
     ours = ragistry(*words).json
     assert ours["provenance"]["techniques"]["bm25"]["chunking"] == "1000/150 fitted"
     assert ours["indexes"]["1000/150 fitted"]["chunks"] > 3
@@ -65,7 +66,7 @@ def test_made_set_is_cut_as_the_library_cuts(docs: Path, corpus: Corpus, ragistr
 
 def test_comparison_remarks_on_the_questions(made: Done, ragistry: Run) -> None:
     add("queries.jsonl", '{"_id": "x", "text": "Sencha from turning sour in water, how to keep"}\n')
-    words = ("compare", "--dataset", "set", "-t", "bm25", "--json", "-")
+    words = (*COMPARE, "--json", "-")
     check_message("\n".join(ragistry(*words).json["problems"]), "no judgements", "'x'")
     add("qrels/test.tsv", "x\train.md\t1\n")
     check_message("\n".join(ragistry(*words).json["problems"]), "duplicate: d1 x", "no shared word: x")
