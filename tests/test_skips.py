@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests import skips
+from tests.web import conftest as web
 
 ROOT = Path(__file__).resolve().parents[1]
-BROWSER_TEST = "tests/web/test_filters.py::test_a_filter_limits_the_search_and_stays_in_the_address"
+TESTS = f"""
+import pytest
+
+@pytest.mark.slow
+def test_slow(): ...
+
+def test_of_the_page():
+    pytest.skip({skips.CHROMIUM!r})
+"""
 
 
 def test_skipped_tests_are_counted_by_what_is_missing() -> None:
@@ -25,27 +32,25 @@ def test_skipped_tests_are_counted_by_what_is_missing() -> None:
     )
 
 
-@pytest.fixture
-def without_browser(tmp_path: Path) -> dict[str, str]:
-    """The environment, with a search path that leads to Git only."""
-    (tmp_path / "git").symlink_to(str(shutil.which("git")))
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "REQUIRE_BROWSER")}
-    return kept | {"PATH": str(tmp_path)}
+def test_last_line_of_a_run_counts_what_was_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_skipped.py").write_text(TESTS)
+    monkeypatch.delenv("RAGISTRY_FULL", raising=False)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.skips", "-p", "no:cacheprovider"]
+    command += ["-c", str(ROOT / "pyproject.toml"), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    counts = f"skipped: 1 {re.escape(skips.SLOW)}, 1 {re.escape(skips.CHROMIUM)}"
+    assert re.search(rf"^{counts}\n2 skipped in .*\n$", done.stdout, re.MULTILINE), done.stdout
 
 
-def run(environment: dict[str, str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", BROWSER_TEST]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_browser_is_not_required_by_ci(without_browser: dict[str, str]) -> None:
-    code, output = run({**without_browser, "CI": "true"})
-    assert code == 0, output
-    assert re.search(rf"^skipped: \d+ {re.escape(skips.CHROMIUM)}\n\d+ skipped in .*\n$", output, re.MULTILINE), output
-
-
-def test_browser_is_required_by_its_variable(without_browser: dict[str, str]) -> None:
-    code, output = run({**without_browser, "REQUIRE_BROWSER": "1"})
-    assert code == 1, output
-    assert "REQUIRE_BROWSER is 1, but the PATH has none of chromium" in output
+@pytest.mark.parametrize(
+    ("required", "outcome", "said"),
+    [(True, pytest.fail.Exception, "REQUIRE_BROWSER is 1.*chromium"), (False, pytest.skip.Exception, "apt-get")],
+)
+def test_browser_is_required_by_its_variable_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, required: bool, outcome: type[BaseException], said: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(web, "REQUIRED", required)
+    with pytest.raises(outcome, match=said):
+        web.find_chromium()

@@ -1,7 +1,6 @@
 """A server over a workspace, and a browser in front of it: one of each for all tests of a process.
 
-Tests that change something make a collection of their own. With ``RAGISTRY_SCREENSHOTS`` set to a folder, pictures of
-the pages are saved there.
+Tests that change something make a collection of their own.
 """
 
 from __future__ import annotations
@@ -41,15 +40,13 @@ QUIET = (
 PATIENCE = 60_000
 """Milliseconds for what must come: a machine that runs tests is busy."""
 expect.set_options(timeout=PATIENCE)
-SHOTS = Path(os.environ["RAGISTRY_SCREENSHOTS"]) if os.environ.get("RAGISTRY_SCREENSHOTS") else None
 COLLECTIONS = ("handbook", "garden", "desk")
 HOSTILE_TEXT = (
     "# <img src=x onerror=alert(1)>\n\nThe rotor <script>alert(2)</script> spins. [click](javascript:alert(3))\n"
 )
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
+def find_chromium() -> str:
     """Path of Chromium. Without it the test is skipped, or fails if the variable REQUIRE_BROWSER is 1."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -57,6 +54,9 @@ def chromium() -> str:
             pytest.fail(f"REQUIRE_BROWSER is 1, but the PATH has none of {', '.join(BROWSERS)}")
         pytest.skip(skips.CHROMIUM)
     return found
+
+
+chromium = pytest.fixture(scope="session", name="chromium")(find_chromium)
 
 
 @pytest.fixture(scope="package")
@@ -291,19 +291,6 @@ def check_words_are_whole(page: Page, *, least: int = 1) -> None:
         seen = [frame.evaluate(_BROKEN_WORDS) for frame in page.frames]
         assert [(is_wide, broken) for _, is_wide, broken in seen] == [(False, [])] * len(seen), width
         assert sum(count for count, _, _ in seen) >= least
-
-
-def shoot(page: Page, name: str) -> None:
-    """Save the page in light and dark, wide and narrow, if RAGISTRY_SCREENSHOTS names a folder."""
-    if SHOTS is None:
-        return
-    for kind, width in (("wide", 1200), ("narrow", 390)):
-        page.set_viewport_size({"width": width, "height": 800})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(500)
-            page.screenshot(path=SHOTS / f"{name}-{scheme}-{kind}.png")
-    page.set_viewport_size({"width": 1200, "height": 800})
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ragistry.web.app_state import AppState
 from ragistry.web.jobs import PageJobs, failures
 from ragistry.web.reports import list_reports, read_report
 from tests.messages import check_message, refused
-from tests.web.conftest import check_accessibility, check_words_are_whole, ended, shoot, upload
+from tests.web.conftest import check_accessibility, check_words_are_whole, ended, upload
 
 REPORTS = Path(".ragistry", "evaluation", "reports")
 
@@ -111,7 +111,6 @@ def test_list_and_open_a_report(page: Page, report: Path) -> None:
         1 + len(report_values["pairs"]) // len(report_values["provenance"]["measures"])
     )
     assert report.stem in page.url
-    shoot(page, "compare")
     check_accessibility(page, without="nothing")
     query = report_values["diagnosis"][0]["queries"][0]
     told.locator("summary").filter(has_text=query["text"]).first.click()

@@ -12,7 +12,6 @@ from ragistry import Workspace
 from ragistry.errors import ConfigError
 from ragistry.types import SourceInfo
 from ragistry.web.filters import MOST_VALUES, filters_where, offered_filters, shown_values
-from tests.web.conftest import shoot
 
 
 def test_filters_are_the_values_that_sources_share() -> None:
@@ -68,7 +67,6 @@ def test_a_filter_limits_the_search_and_stays_in_the_address(
     expect(page.get_by_role("article")).to_have_count(1)
     expect(page.get_by_role("article").first).to_contain_text("globex.txt")
     page.keyboard.press("Escape")
-    shoot(page, "filter")
     page.goto("/?q=contract+about+zeppelins&filter=" + quote('["client", "acme", false]'))
     expect(page.get_by_role("article")).to_have_count(1)
     expect(page.get_by_role("article").first).to_contain_text("acme.txt")

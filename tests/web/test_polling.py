@@ -39,40 +39,30 @@ def shared(source: Source) -> PolledValue[list[str]]:
     return PolledValue(source.read)
 
 
-def test_many_windows_share_one_read(source: Source, shared: PolledValue[list[str]]) -> None:
+def test_many_windows_share_one_read_and_a_fresh_read_includes_earlier_writes(
+    source: Source, shared: PolledValue[list[str]]
+) -> None:
     async def windows() -> None:
-        await asyncio.gather(*(shared.refresh() for _ in range(20)))
-
-    run(windows())
-    assert (source.readings, shared.value) == (1, ["first"])
-
-
-def test_fresh_read_includes_earlier_writes(source: Source, shared: PolledValue[list[str]]) -> None:
-    async def window() -> None:
         source.go_on.clear()
-        reading = asyncio.create_task(shared.refresh())
+        reading = [asyncio.create_task(shared.refresh()) for _ in range(20)]
         while not source.readings:
             await asyncio.sleep(0.001)
         source.content = ["written meanwhile"]
         wrote = asyncio.create_task(shared.refresh(fresh=True))
         await asyncio.sleep(0.01)
         source.go_on.set()
-        await asyncio.gather(reading, wrote)
+        await asyncio.gather(*reading, wrote)
 
-    run(window())
+    run(windows())
     assert (source.readings, shared.value) == (2, ["written meanwhile"])
 
 
-def test_equal_value_stays_the_same_object(source: Source, shared: PolledValue[list[str]]) -> None:
+def test_value_stays_if_it_is_equal_or_a_read_fails(source: Source, shared: PolledValue[list[str]]) -> None:
     run(shared.refresh())
     before = shared.value
     run(shared.refresh(fresh=True))
     assert source.readings == 2
     assert shared.value is before
-
-
-def test_last_value_stays_if_a_read_fails(source: Source, shared: PolledValue[list[str]]) -> None:
-    run(shared.refresh())
     source.content = StoreError("the store is away; start it")
     run(shared.refresh(fresh=True))
     assert (shared.value, shared.trouble) == (["first"], "the store is away; start it")

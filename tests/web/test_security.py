@@ -61,16 +61,12 @@ def test_changes_from_other_origins_are_refused() -> None:
     assert client().post("/").status_code == 200, "a program has neither"
 
 
-def test_page_with_a_token_refuses_other_requests() -> None:
+def test_token_is_asked_for_and_moves_from_the_address_to_a_cookie() -> None:
     window = client(token="secret")
     assert window.get("/").status_code == 401
     assert window.get("/?token=wrong").status_code == 401
     with pytest.raises(WebSocketDisconnect), window.websocket_connect("/ws"):
         pass
-
-
-def test_token_moves_from_the_address_to_a_cookie() -> None:
-    window = client(token="secret")
     entered = window.get("/?q=frost&token=secret")
     assert (entered.status_code, entered.headers["location"]) == (303, "/?q=frost")
     assert "HttpOnly" in entered.headers["set-cookie"]
@@ -89,16 +85,13 @@ def test_cookies_of_other_programs_are_ignored(before: str) -> None:
         assert client(token="secret").get("/", headers=headers).status_code == status
 
 
-def test_large_body_is_refused_before_it_is_read() -> None:
+def test_large_body_is_refused_before_it_is_read_and_other_sites_cannot_embed_responses() -> None:
     for headers in ({"content-length": "2000000001"}, {"transfer-encoding": "chunked"}):
         answer = client().post("/", headers=headers)
         assert answer.status_code == 413
         check_message(answer.text)
-
-
-def test_other_sites_cannot_embed_responses() -> None:
-    headers = client().get("/").headers
-    assert (headers["x-frame-options"], headers["cross-origin-resource-policy"]) == ("DENY", "same-origin")
+    embedding = client().get("/").headers
+    assert (embedding["x-frame-options"], embedding["cross-origin-resource-policy"]) == ("DENY", "same-origin")
 
 
 def test_page_has_a_content_policy_and_its_socket_has_no_cors(page: Page, address: str) -> None:

@@ -98,10 +98,3 @@ def test_second_ctrl_c_ends_a_call_to_a_model(page: Page, home: Path, monkeypatc
             server.send_signal(signal.SIGINT)
             assert server.wait(60) == 130
     check_message((home / "ui.log").read_text())
-
-
-def test_sigterm_ends_the_page(page: Page, home: Path) -> None:
-    with page_process(home) as (server, address):
-        begin(page, address, home)
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0

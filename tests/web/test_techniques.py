@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from ragistry import TechniqueRegistry
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.techniques_page import technique_chart
-from tests.web.conftest import check_accessibility, shoot
+from tests.web.conftest import check_accessibility
 
 YAML = """
 techniques:
@@ -36,7 +36,6 @@ def test_show_description_parameters_and_flowchart_of_each_technique(page: Page)
     section.get_by_role("button").click()
     expect(section.get_by_role("row", name="fetch")).to_contain_text("candidates taken from each base")
     expect(page.get_by_role("cell", name=re.compile("null|^$"))).to_have_count(0)
-    shoot(page, "techniques")
     check_accessibility(page, without="nothing")
     expect(section.locator("svg").get_by_text("naive")).to_be_visible()
     expect(section.locator("svg").get_by_text("bm25")).to_be_visible()

@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 
 from ragistry import Workspace
 from tests.web.conftest import complaint, upload
-from tests.web.test_collections import keep_upload
 from tests.web.test_stopping import SLOW
 
 Make = Callable[..., str]
@@ -86,26 +85,3 @@ def test_delete_asks_again_if_sources_were_added(page: Page, other: Workspace, c
     assert other.library.list_sources("growing") == ["one", "two"]
     page.get_by_role("dialog").last.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("row", name="growing")).to_have_count(0)
-
-
-@pytest.mark.slow
-def test_uploaded_file_stays_if_another_window_moved_its_source(page: Page, other: Workspace, collection: Make) -> None:
-    library = other.library
-    for name in ("first", "second"):
-        keep_upload(other, "twin.md", f"The text of {name}.\n", collection(name))
-    collection("third")
-    page.goto("/collection/first")
-    page.get_by_role("button", name="Move twin.md to another collection").click()
-    page.get_by_role("button", name="second", exact=True).click()
-    expect(page.get_by_role("dialog", name="Replace twin.md in second?")).to_be_visible()
-    library.move_source("twin.md", "second", "third")
-    page.get_by_role("button", name="Replace", exact=True).click()
-    expect(page.get_by_text("twin.md: 1 chunk moved to second")).to_be_visible()
-    assert Path(library.source("twin.md", "third").source_path).read_text() == "The text of second.\n"
-    page.goto("/collection/third")
-    page.get_by_role("button", name="Delete twin.md").click()
-    library.move_source("twin.md", "third", "first")
-    library.ingest_text("Another text of this name.", "twin.md", "third")
-    page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_role("row", name="twin.md")).to_have_count(0)
-    assert Path(library.source("twin.md", "first").source_path).read_text() == "The text of second.\n"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path
+from random import Random
+from threading import Event
 from zipfile import ZipFile
 
 import pytest
 
 from ragistry import Workspace
+from ragistry.errors import CollectionNotFoundError
 from ragistry.server.app import saved_jobs
 from ragistry.server.jobs import SavedJob
+from ragistry.testing.hashed import HashingEmbedder
 from ragistry.web.app_state import AppState
 from ragistry.web.jobs import status
 from tests.messages import check_message
@@ -61,48 +65,6 @@ def test_file_without_text_does_not_replace_a_source(
     assert [document.content for document in workspace.library.search("first", "notes", 1).documents] == ["The first."]
 
 
-def test_replaced_upload_is_deleted(state: AppState, workspace: Workspace) -> None:
-    drop(state, ("a.md", b"The first."), ("b.md", b"Beside it."))
-    assert status(drop(state, ("a.md", b"The second."), replace=True)) == "1 updated"
-    assert kept(state) == {"a.md": b"The second.", "b.md": b"Beside it."}
-    assert Path(workspace.library.source("a.md", "notes").source_path).read_bytes() == b"The second."
-
-
-def test_upload_that_cannot_be_ingested_is_deleted(state: AppState) -> None:
-    assert status(drop(state, ("bad.pdf", BROKEN), ("good.md", b"Good."))) == "1 added, 1 failed"
-    assert drop(state, ("late.md", b"Too late."), collection="gone").state == "failed"
-    assert kept(state) == {"good.md": b"Good."}
-
-
-def test_own_files_are_never_deleted(state: AppState, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "bad.pdf").write_bytes(BROKEN)
-    (own / "good.md").write_bytes(b"Good.")
-    assert ended(state.jobs.ingest("notes", [own, own / "bad.pdf"], "own")).state == "done"
-    assert kept(state) == {}
-    assert {file.name for file in own.iterdir()} == {"bad.pdf", "good.md"}
-
-
-def test_only_uploads_are_deleted_with_their_sources(state: AppState, workspace: Workspace) -> None:
-    dropped, own = state.uploads.folder / "1f" / "dropped.md", state.roots[0] / "own.md"
-    dropped.parent.mkdir(parents=True)
-    for file in (dropped, own):
-        file.write_text(f"The file {file.name}.")
-        workspace.library.ingest_file(file, "notes")
-    workspace.library.create_collection("moved")
-    known = workspace.library.sources("notes")
-    workspace.library.move_source("dropped.md", "notes", "moved")
-    state.forget_uploads(known)
-    assert dropped.exists()  # a source stands on it, if not the one that the visitor was shown
-    workspace.library.delete_source("dropped.md", "moved")
-    workspace.library.delete_source("own.md", "notes")
-    state.forget_uploads(known)
-    assert own.exists()
-    assert not dropped.parent.exists()
-    assert state.uploads.folder.exists()
-
-
 def zipped(**members: str) -> bytes:
     data = BytesIO()
     with ZipFile(data, "w") as made:
@@ -111,21 +73,49 @@ def zipped(**members: str) -> bytes:
     return data.getvalue()
 
 
-def test_zip_file_is_kept_while_one_of_its_sources_needs_it(state: AppState, workspace: Workspace) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_uploads_are_kept_as_long_as_a_source_needs_them(state: AppState, workspace: Workspace, seed: int) -> None:
+    """After any sequence of uploads, deletions and moves; files that were not uploaded are never deleted."""
+    library, random = workspace.library, Random(seed)
+    library.create_collection("more")
+    own = {state.roots[0] / name for name in ("own.md", "bad.pdf")}
+    for file in own:
+        file.write_bytes(BROKEN if file.suffix == ".pdf" else b"My own.")
+    ended(state.jobs.ingest("notes", [state.roots[0], *own], "papers"))
+    for step in range(15):
+        known = library.sources()
+        chosen = random.choice(known)
+        action = random.choice(["drop", "drop", "delete", "move", "broken"])
+        if action in ("drop", "broken"):
+            members = {name: f"{name} of step {step}." for name in random.sample(["one", "two", "three"], 2)}
+            contents = {"a.md": f"Text {step}.".encode(), "b.md": b"The same.", "c.zip": zipped(**members)}
+            bad = {"a.md": b"text \xff\xfe\x00", "bad.pdf": BROKEN, "c.zip": b"PK nothing", "none.zip": zipped()}
+            files = random.sample([*(contents if action == "drop" else bad).items()], 2)
+            target = random.choice(["notes", "more", "gone"])
+            with suppress(CollectionNotFoundError):
+                drop(state, *files, collection=target, replace=random.random() < 0.7)
+        elif action == "delete":
+            library.delete_source(chosen.source_file, chosen.collection)
+        else:
+            target = "more" if chosen.collection == "notes" else "notes"
+            library.move_source(chosen.source_file, chosen.collection, target, overwrite=True)
+        state.forget_uploads(known)
+        needed = {state.uploads.file_of(info.source_path) for info in library.sources()} - {None}
+        assert {*state.uploads.folder.glob("*/*")} == needed, (step, action)
+        assert {file.parent for file in needed if file} == {*state.uploads.folder.iterdir()}
+        if not library.sources():
+            library.ingest_text("No file.", "text", "notes")
+    assert {*state.roots[0].iterdir()} == own
+
+
+def test_zip_file_is_reported_by_its_members(state: AppState) -> None:
     job = drop(state, ("a.zip", zipped(one="One.", two="Two.")), ("bad.zip", b"PK nothing"), ("none.zip", zipped()))
     assert status(job) == "2 added, 2 failed"
     assert job.stages["a.zip"] == "searchable: 2 added"
     for name in ("bad.zip", "none.zip"):
         check_message(job.stages[name], name)
+    assert drop(state, ("late.md", b"Too late."), collection="gone").state == "failed"
     assert set(kept(state)) == {"a.zip"}
-    drop(state, ("a.zip", zipped(one="One more.", three="Three.")), replace=True)
-    assert workspace.library.list_sources("notes") == ["a.zip/one.md", "a.zip/three.md", "a.zip/two.md"]
-    assert len(list(state.uploads.folder.glob("*/a.zip"))) == 2  # the first has the second source
-    for name in ("one", "two", "three"):
-        [info] = [info for info in workspace.library.sources("notes") if info.source_file == f"a.zip/{name}.md"]
-        workspace.library.delete_source(info.source_file, "notes")
-        state.forget_uploads([info])
-        assert len(list(state.uploads.folder.glob("*/a.zip"))) == {"one": 2, "two": 1, "three": 0}[name]
 
 
 def test_uploads_of_another_page_stay(state: AppState) -> None:
@@ -146,16 +136,24 @@ def test_upload_stays_if_its_collection_was_removed_by_hand(state: AppState, wor
     assert set(kept(state)) == {"a.md", "b.md"}
 
 
-def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, workspace: Workspace) -> None:
+def test_files_of_a_stopped_page_are_added_by_the_next_one(
+    state: AppState,
+    workspace: Workspace,
+    embedder: HashingEmbedder,
+) -> None:
     """Also those of a job that replaces a file: the replaced one is deleted at the end, not at the stop."""
     drop(state, ("old.md", b"The old text."))
-    for number in range(300):
+    go_on = Event()
+    embedder.check = lambda texts: go_on.wait(60)
+    for number in range(20):
         (state.roots[0] / f"{number}.md").write_text(f"Note of number {number}.")
     jobs = [state.jobs.ingest("notes", [state.roots[0]], "papers")]
     for name in ("waiting.md", "old.md", "late.md"):
         with state.saved.new_folder() as folder:
             (folder / name).write_bytes(f"The new text of {name}.".encode())
             if name == "late.md":
+                state.saved.stop()
+                go_on.set()
                 state.saved.close()
             jobs.append(state.jobs.ingest("notes", [folder / name], name, replace=True, uploaded=folder))
     assert [job.id for job in state.saved.unfinished()] == [job.id for job in jobs]
@@ -169,6 +167,6 @@ def test_files_of_a_stopped_page_are_added_by_the_next_one(state: AppState, work
             "1 updated",
             "1 added",
         ]
-    assert len(workspace.library.list_sources("notes")) == 303
+    assert len(workspace.library.list_sources("notes")) == 23
     assert kept(state)["old.md"] == b"The new text of old.md."
     assert len(list(state.uploads.folder.iterdir())) == 3

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from ragistry import open_workspace
 from ragistry.types import EmbeddedChunk
-from tests.web.conftest import check_accessibility, complaint, served, shoot, upload
+from tests.web.conftest import check_accessibility, complaint, served, upload
 
 SOURCES = 10_000
 
@@ -33,7 +33,6 @@ def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path,
     page.goto(empty)
     expect(page.get_by_text("The library is empty.")).to_be_visible()
     expect(page.get_by_role("combobox", name="Technique")).not_to_be_visible()
-    shoot(page, "welcome")
     check_accessibility(page)
     long = "".join(f"# Part {number}\n\n{f'The rotor number {number} spins. ' * 60}\n\n" for number in range(30))
     (tmp_path / "long.md").write_text(long)
@@ -79,11 +78,9 @@ def test_technique_that_cannot_run_is_marked_and_its_error_names_the_remedy(page
     page.get_by_role("combobox", name="Technique").click()
     option = page.get_by_role("option", name="hyde Cannot run here: it needs a generator, and none is configured.")
     expect(page.get_by_role("option").filter(has_text="Cannot run here")).to_have_count(6)
-    shoot(page, "cannot-run-menu")
     option.click()
     error = complaint(page, "'hyde' needs a generator", "config/models.yaml")
     expect(page.get_by_role("article").first).to_be_visible()  # what was found before
-    shoot(page, "cannot-run")
     check_accessibility(page)
     for technique in ("multi_query", "decompose", "corrective"):
         page.goto(f"{empty}/?q=tea&technique={technique}")
@@ -97,7 +94,6 @@ def test_technique_that_cannot_run_is_marked_and_its_error_names_the_remedy(page
     page.goto(f"{empty}/compare")
     page.get_by_role("button", name="New comparison").click()
     expect(page.get_by_role("dialog")).to_contain_text("Cannot run here, because a model is missing: multi_query")
-    shoot(page, "compare-cannot-run")
 
 
 @pytest.mark.slow
