@@ -25,7 +25,10 @@ FOUND = {
 def test_demo_shows_searches_and_a_comparison_and_goes_on_with_the_page(
     ragistry: Run,  # noqa: F811
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # The tutorial does the same with the real model.
+    monkeypatch.setenv("RAGISTRY_EMBED_MODEL", "ragistry.testing.hashed:HashingEmbedder")
     done = ragistry("demo", "shown")
     assert done.code == 0, done.err
     _, *printed = done.out.split("\n$ ragistry ")

@@ -179,27 +179,24 @@ def test_example_needs_a_workspace(main: Callable[..., str], tmp_path: Path, mon
         main(compare_techniques)
 
 
-@pytest.mark.parametrize("name", ["rm3", "self_rag"])
+def generate(prompt: str, schema: Any = None) -> str:
+    """Find passages about milk relevant."""
+    is_relevant = "milk" in prompt.split("Passage:")[1]
+    found = (
+        {"relevance": "relevant", "support": "full"} if is_relevant else {"relevance": "irrelevant", "support": "none"}
+    )
+    return json.dumps({"answer": "", "usefulness": 5 if is_relevant else 1} | found)
+
+
+@pytest.mark.parametrize("entry", [{"use": "rm3:RM3"}, {"use": "self_rag:SelfRAG", "generator": generate}])
 def test_removed_techniques_are_short_ones_of_ones_own(
-    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = ROOT / "examples" / f"{name}.py"
+    source = ROOT / "examples" / f"{entry['use'].partition(':')[0]}.py"
     assert sum(bool(line.strip()) for line in source.read_text(encoding="utf-8").splitlines()) <= 40
     monkeypatch.syspath_prepend(str(source.parent))
-    entry = {"rm3": {"use": "rm3:RM3", "base": "hybrid"}, "self_rag": {"use": "self_rag:SelfRAG", "base": "hybrid"}}[
-        name
-    ]
-
-    def generate(prompt: str, schema: Any = None) -> str:
-        is_relevant = "milk" in prompt.split("Passage:")[1]
-        values = {
-            "relevance": "relevant" if is_relevant else "irrelevant",
-            "support": "full" if is_relevant else "none",
-        }
-        return json.dumps({"answer": "", "usefulness": 5 if is_relevant else 1} | values)
-
     with open_workspace(folder) as workspace:
-        technique = workspace.build(entry | ({"generator": generate} if name == "self_rag" else {}))
+        technique = workspace.build(entry | {"base": "hybrid"})
         found = workspace.search("white powder on squash leaves", technique, collection="garden", top_k=3).documents
     assert found[0].metadata["source_file"] == "powdery-mildew.txt"
     assert len(found) == len({one.id for one in found}) <= 3

@@ -65,10 +65,10 @@ def test_content_without_a_reader_is_refused_and_text_becomes_utf_8(served: Site
     assert fetch(url).data.decode() == "Grüße"
 
 
-@pytest.mark.parametrize("charset", ["idna", "undefined", "rot13", "no-such-charset"])
-def test_charset_that_is_no_encoding_of_text_is_ignored(served: Site, charset: str) -> None:
-    url = served.put("/a", "Grüße".encode(), f"text/html; charset={charset}")
-    assert fetch(url).data.decode() == "Grüße"
+def test_charset_that_is_no_encoding_of_text_is_ignored(served: Site) -> None:
+    for charset in ("idna", "undefined", "rot13", "no-such-charset"):
+        url = served.put("/a", "Grüße".encode(), f"text/html; charset={charset}")
+        assert fetch(url).data.decode() == "Grüße"
 
 
 def test_robots_txt_is_asked_once_and_respected(served: Site) -> None:

@@ -14,7 +14,6 @@ COLLECTIONS = ("handbook", "garden", "manuals")
 SUFFIXES = {".md", ".txt", ".pdf"}
 PDFS = sorted((FIXTURES / "manuals").glob("*.pdf"))
 QUERIES = [json.loads(line) for line in (FIXTURES / "queries.jsonl").read_text("utf-8").splitlines()]
-ANSWERED = [query for query in QUERIES if query["source_file"]]
 DIVIDED = re.compile(r"[\ufffe\x02](?:\r?\n)?")  # how PDFium reports a hyphen that divides a word at a line end
 COMMON = re.compile(
     r"\b(a|after|again|although|an|and|any|are|as|at|be|before|but|by|can|do|for|from|has|have|how|i|if|in|is|it|its|may|"
@@ -55,28 +54,6 @@ def paragraphs(source: Path) -> list[str]:
     return [squeeze(block) for block in body.split("\n\n") if block.strip()[0] not in "#|1"]
 
 
-@pytest.mark.parametrize("collection", COLLECTIONS)
-def test_collection_has_a_dozen_documents_of_substance(collection: str) -> None:
-    words = {path.name: len(read(path).split()) for path in documents(collection)}
-    assert (len(words) >= 12, min(words.values()) >= 400) == (True, True)
-    assert all(set(read(path)).isdisjoint("\ufffd\ufffe\x02") for path in documents(collection))
-    assert sum(path.stat().st_size for path in FIXTURES.rglob("*") if path.is_file()) < 600_000
-
-
-@pytest.mark.parametrize("path", documents("handbook"), ids=lambda path: path.name)
-def test_a_handbook_page_has_front_matter_headings_and_live_links(path):
-    text = path.read_text("utf-8")
-    front = dict(line.split(": ", 1) for line in text.split("---\n")[1].splitlines())
-    assert list(front) == ["title", "description", "tags", "date"]
-    assert re.fullmatch(r"2026-\d\d-\d\d", front["date"])
-    assert text.count("\n\n# ") == 1
-    assert text.count("\n## ") >= 3
-    assert text.count("```") % 2 == 0
-    assert all((path.parent / link).is_file() for link in re.findall(r"\]\(([^)#]+)\)", text))
-    whole = "\n".join(path.read_text("utf-8") for path in documents("handbook"))
-    assert min(whole.count(mark) for mark in ("\n```", "\n|---", "\n- ", "\n1. ", "\n### ")) >= 5
-
-
 def test_encodings_and_line_ends_are_as_promised():
     frost, mulch, hochbeet = (
         (FIXTURES / "garden" / f"{name}.txt").read_bytes()
@@ -107,22 +84,20 @@ def test_typesetting_the_sources_again_gives_the_same_pages(tmp_path):
         assert pages(tmp_path / pdf.name) == pages(pdf), f"run fixtures/make_pdfs.py: {pdf.name} is out of date"
 
 
-@pytest.mark.parametrize("query", ANSWERED, ids=lambda query: query["_id"])
-def test_a_query_names_a_file_that_holds_its_passage(query):
-    text = read(FIXTURES / query["collection"] / query["source_file"])
-    assert query["passage"] in text
-    if query["kind"] == "lexical":
-        assert query["text"].lower() in text.lower()
-    if query["kind"] == "paraphrase":
-        assert stems(query["text"]).isdisjoint(stems(query["passage"]))
-
-
-def test_queries_are_distinct_cover_every_collection_and_know_when_there_is_no_answer():
+def test_queries_name_a_file_that_holds_their_passage_or_are_out_of_scope():
     assert 15 <= len(QUERIES) <= 25
-    assert len({query["_id"] for query in QUERIES}) == len({query["text"] for query in QUERIES}) == len(QUERIES)
     assert {query["collection"] for query in QUERIES} == {*COLLECTIONS, None}
-    without = [query for query in QUERIES if query["kind"] == "out_of_scope"]
-    assert [(query["collection"], query["source_file"], query["passage"]) for query in without] == [(None,) * 3] * 3
+    assert len({query["_id"] for query in QUERIES}) == len({query["text"] for query in QUERIES}) == len(QUERIES)
+    for query in QUERIES:
+        if query["kind"] == "out_of_scope":
+            assert (query["collection"], query["source_file"], query["passage"]) == (None, None, None)
+            continue
+        text = read(FIXTURES / query["collection"] / query["source_file"])
+        assert query["passage"] in text
+        if query["kind"] == "lexical":
+            assert query["text"].lower() in text.lower()
+        if query["kind"] == "paraphrase":
+            assert stems(query["text"]).isdisjoint(stems(query["passage"]))
 
 
 def test_the_readme_lists_every_query_and_counts_every_folder():

@@ -64,53 +64,64 @@ def refusal(script: ModuleType, level: str = "installed") -> str:
     return caught.value.code
 
 
-def test_packages_are_installed_once(script: ModuleType, tmp_path: Path) -> None:
+@pytest.fixture
+def installed(script: ModuleType, tmp_path: Path) -> ModuleType:
+    """The script after a first installation."""
     pip_says(tmp_path, DONE)
     script.main(".venv", "installed")
+    return script
+
+
+def times_created(folder: Path, venv: str = ".venv") -> int:
+    return len((folder / venv / "created").read_text())
+
+
+def test_packages_are_installed_once(installed: ModuleType, tmp_path: Path) -> None:
     assert "--editable=.[ui,mcp,server,chroma]" in (tmp_path / "calls.txt").read_text()
-    script.main(".venv", "installed")
-    assert calls(tmp_path) == 1
-    script.main(".venv", "dev")
-    script.main(".venv", "installed")
-    assert calls(tmp_path) == 2
-    (tmp_path / "constraints.txt").write_text("other versions")
-    script.main(".venv", "installed")
-    assert calls(tmp_path) == 3
-    script.main(".venv", "dev")
-    assert calls(tmp_path) == 4
-    assert (tmp_path / ".venv" / "created").read_text() == "x"
+    for level, versions, expected in (
+        ("installed", "", 1),
+        ("dev", "", 2),
+        ("installed", "", 2),
+        ("installed", "other versions", 3),
+        ("dev", "other versions", 4),
+    ):
+        (tmp_path / "constraints.txt").write_text(versions or "constraints.txt")
+        installed.main(".venv", level)
+        assert calls(tmp_path) == expected
+    assert times_created(tmp_path) == 1
 
 
-def test_missing_network_keeps_what_is_installed(script: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("output", "error", "is_kept"),
+    [
+        (
+            "WARNING: Retrying (Retry(total=0 ...\nERROR: No matching distribution found for ray\n",
+            "error: the packages cannot be downloaded; check the network connection and run make again",
+            True,
+        ),
+        (
+            "Installing collected packages: ray\nERROR: [Errno 28] No space left on device\n",
+            "error: no space left on device; free some and run make again",
+            False,
+        ),
+    ],
+    ids=["no network", "interrupted"],
+)
+def test_failure_keeps_what_is_installed_unless_it_was_changed(
+    installed: ModuleType, tmp_path: Path, output: str, error: str, is_kept: bool
+) -> None:
+    pip_says(tmp_path, output, 1)
+    assert refusal(installed, "dev") == error
+    assert installed.is_complete(tmp_path / ".venv", "installed") == is_kept
     pip_says(tmp_path, DONE)
-    script.main(".venv", "installed")
-    pip_says(tmp_path, "WARNING: Retrying (Retry(total=0 ...\nERROR: No matching distribution found for ray\n", 1)
-    assert refusal(script, "dev") == (
-        "error: the packages cannot be downloaded; check the network connection and run make again"
-    )
-    assert script.is_complete(tmp_path / ".venv", "installed")
-    pip_says(tmp_path, DONE)
-    script.main(".venv", "dev")
-    assert (tmp_path / ".venv" / "created").read_text() == "x"
+    installed.main(".venv", "dev")
+    assert times_created(tmp_path) == 2 - is_kept
 
 
-def test_interrupted_installation_starts_anew(script: ModuleType, tmp_path: Path) -> None:
-    pip_says(tmp_path, DONE)
-    script.main(".venv", "installed")
-    pip_says(tmp_path, "Installing collected packages: ray\nERROR: [Errno 28] No space left on device\n", 1)
-    assert refusal(script, "dev") == "error: no space left on device; free some and run make again"
-    assert not (tmp_path / ".venv" / "installed").exists()
-    pip_says(tmp_path, DONE)
-    script.main(".venv", "installed")
-    assert (tmp_path / ".venv" / "created").read_text() == "xx"
-
-
-def test_moved_clone_starts_anew(script: ModuleType, tmp_path: Path) -> None:
-    pip_says(tmp_path, DONE)
-    script.main(".venv", "installed")
+def test_moved_clone_starts_anew(installed: ModuleType, tmp_path: Path) -> None:
     (tmp_path / ".venv").rename(tmp_path / "moved")
-    script.main("moved", "installed")
-    assert (tmp_path / "moved" / "created").read_text() == "xx"
+    installed.main("moved", "installed")
+    assert times_created(tmp_path, "moved") == 2
 
 
 def test_environment_of_an_earlier_version_is_kept(script: ModuleType, tmp_path: Path) -> None:
@@ -118,7 +129,7 @@ def test_environment_of_an_earlier_version_is_kept(script: ModuleType, tmp_path:
     (tmp_path / ".venv" / "installed").touch()
     pip_says(tmp_path, DONE)
     script.main(".venv", "installed")
-    assert (tmp_path / ".venv" / "created").read_text() == "x"
+    assert times_created(tmp_path) == 1
 
 
 def test_old_python_is_refused(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

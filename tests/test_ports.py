@@ -57,8 +57,7 @@ def test_reserved_port_is_outside_of_the_range_of_outgoing_connections(
 
 def test_port_in_use_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        used = server.getsockname()[1]
-        monkeypatch.setattr(ports, "_ports_outside_of", lambda first, last: [used])
+        monkeypatch.setattr(ports, "_ports_outside_of", lambda first, last: [server.getsockname()[1]])
         with pytest.raises(RuntimeError, match=r"no port of 127.0.0.1 is free"):
             reserved_port()
 

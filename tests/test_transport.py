@@ -62,6 +62,19 @@ def sending(pieces: Callable[[], Iterable[bytes]], pause: float = 0.0) -> Iterat
             thread.join(30)
 
 
+@contextmanager
+def answered(
+    pieces: Callable[[], Iterable[bytes]], pause: float = 0.0, timeout: float = 30
+) -> Iterator[httpx.Response]:
+    """The answer of such a server, of which a client with limits has read the head."""
+    with (
+        sending(pieces, pause) as url,
+        limited_client(timeout=timeout, base_url=url) as client,
+        client.stream("GET", "/") as response,
+    ):
+        yield response
+
+
 def trickled(head: bytes) -> Callable[[], Iterator[bytes]]:
     """A head, byte by byte, and then bytes without an end."""
     return lambda: (bytes([byte]) for byte in itertools.chain(head, itertools.repeat(ord("x"))))
@@ -78,12 +91,7 @@ def trickled(head: bytes) -> Callable[[], Iterator[bytes]]:
     ],
 )
 def test_trickled_answer_ends_at_the_deadline(head: bytes) -> None:
-    with (
-        sending(trickled(head), 0.02) as url,
-        limited_client(timeout=SECONDS, base_url=url) as client,
-        pytest.raises(httpx.ReadTimeout),
-        client.stream("GET", "/") as response,
-    ):
+    with pytest.raises(httpx.ReadTimeout), answered(trickled(head), 0.02, SECONDS) as response:
         read_body(response, 1_000_000)
 
 
@@ -116,22 +124,14 @@ def test_compressed_answer_is_read_up_to_the_limit(kind: str, times: int) -> Non
     names = ", ".join([kind] * times).encode()
     for sent, expected in ((body, b"a short answer"), (large, None)):
         head = OK + b"Content-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (names, len(sent))
-        with (
-            sending(lambda head=head, sent=sent: [head + sent]) as url,
-            limited_client(timeout=30, base_url=url) as client,
-            client.stream("GET", "/") as response,
-        ):
+        with answered(lambda head=head, sent=sent: [head + sent]) as response:
             found = read_body(response, 1_000_000)
         assert found == expected if expected else 1_000_000 < len(found) < 1_200_000
 
 
 def test_endless_line_is_an_error() -> None:
     head = OK + b"Connection: close\r\n\r\n"
-    with (
-        sending(lambda: itertools.chain([head + b"one\r\ntwo\n"], itertools.repeat(b"x" * 10_000))) as url,
-        limited_client(timeout=30, base_url=url) as client,
-        client.stream("GET", "/") as response,
-    ):
+    with answered(lambda: itertools.chain([head + b"one\r\ntwo\n"], itertools.repeat(b"x" * 10_000))) as response:
         lines = read_lines(response, 100_000)
         assert [next(lines), next(lines)] == ["one", "two"]
         with pytest.raises(httpx.DecodingError):
@@ -139,12 +139,8 @@ def test_endless_line_is_an_error() -> None:
 
 
 def test_unknown_encoding_is_an_error() -> None:
-    with (
-        sending(lambda: [OK + b"Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx"]) as url,
-        limited_client(timeout=30, base_url=url) as client,
-        client.stream("GET", "/") as response,
-        pytest.raises(httpx.DecodingError),
-    ):
+    unknown = OK + b"Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx"
+    with answered(lambda: [unknown]) as response, pytest.raises(httpx.DecodingError):
         read_body(response, 100)
 
 
