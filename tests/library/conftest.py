@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from ragistry import Workspace
+from ragistry.errors import EmbeddingGenerationError, ModelError
 from ragistry.testing.hashed import HashingEmbedder
+from tests.library.shelf import Shelf
 
 
 @pytest.fixture
@@ -19,6 +20,24 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> HashingEmbedder:
     made = HashingEmbedder(64)
     monkeypatch.setattr("ragistry.workspace.choose_embedder", lambda *_, **__: made)
     return made
+
+
+@pytest.fixture
+def shelf(workspace: Workspace, embedder: HashingEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """A folder and an empty library; the model refuses texts with Poison and with Venom."""
+    for_poison, for_venom = refusing("Poison", ModelError), refusing("Venom")
+    embedder.check = lambda texts: (for_poison(texts), for_venom(texts))
+    return Shelf(workspace, tmp_path / "files", monkeypatch)
+
+
+def refusing(word: str, error: type[ModelError] = EmbeddingGenerationError) -> Callable[[Sequence[str]], None]:
+    """A check for `HashingEmbedder`: texts with this word are refused."""
+
+    def check(texts: Sequence[str]) -> None:
+        if any(word in text for text in texts):
+            raise error(f"cannot embed {word!r}")
+
+    return check
 
 
 def paragraphs(*topics: str) -> str:
@@ -41,15 +60,3 @@ def stored(workspace: Workspace, **where: str) -> list[str]:
 def topics(workspace: Workspace, source: str | None = None) -> list[str]:
     """The first words of the chunks of a source, or of all."""
     return [text.split()[0] for text in stored(workspace, **({} if source is None else {"source_file": source}))]
-
-
-def deny(monkeypatch: pytest.MonkeyPatch, call: str, *places: Path) -> None:
-    """Let ``os.stat``, ``os.lstat`` or ``os.scandir`` refuse what is at and below these places, also to root."""
-    allowed = getattr(os, call)
-
-    def denied(path: str | Path, **options: bool) -> object:
-        if isinstance(path, str | Path) and any(Path(path).is_relative_to(place) for place in places):
-            raise PermissionError(13, "Permission denied", str(path))
-        return allowed(path, **options)
-
-    monkeypatch.setattr(os, call, denied)

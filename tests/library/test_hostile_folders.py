@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import random
 import shutil
 from pathlib import Path
@@ -16,6 +15,7 @@ from ragistry.errors import ExtractionError, RagistryError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.source import SourceFile
 from tests.conftest import Corpus, full_run
+from tests.library.shelf import Content, Shelf, step
 from tests.messages import check_message
 
 
@@ -63,41 +63,18 @@ def test_any_error_of_a_reader_is_one_failed_file(
         check_message(failure.error, failure.source)
 
 
-@pytest.mark.parametrize("name", ["pipe.zip", "pipe.pdf", "pipe.md", "pipe.docx"])
-def test_pipes_are_never_opened(workspace: Workspace, corpus: Corpus, name: str) -> None:
-    folder = corpus({"fine.md": "Green tea."})
-    os.mkfifo(folder / name)
-    report = workspace.library.ingest_folder(folder, "notes")
-    assert (report.added, [one.source for one in report.failed]) == (["fine.md"], [str(folder / name)])
+@pytest.mark.parametrize("new", ["The new text.", None, {}], ids=["changed", "gone", "a zip file"])
+def test_a_file_that_changes_after_the_plan_is_read_as_it_is_then(shelf: Shelf, new: Content) -> None:
+    class Changer(IngestObserver):
+        def planned(self, report: object) -> None:
+            shelf.write({"a.txt": new})
 
-
-def test_files_that_change_after_the_plan_are_read_as_they_are_then(workspace: Workspace, corpus: Corpus) -> None:
-    files = {name: f"The old text of {name}." for name in ("changed.txt", "gone.txt", "kept.txt", "now-a-folder.txt")}
-    folder = corpus(files)
-    for name in ("changed.txt", "gone.txt", "now-a-folder.txt"):
-        workspace.library.ingest_folder(folder, "notes")
-        before = {one.metadata["source_file"]: one.content for one in workspace.store.scan()}
-
-        class Changer(IngestObserver):
-            def planned(self, report: object) -> None:
-                (folder / name).unlink()  # noqa: B023
-                if name == "changed.txt":  # noqa: B023
-                    (folder / "changed.txt").write_text("The new text.")
-                if name == "now-a-folder.txt":  # noqa: B023
-                    (folder / name).mkdir()  # noqa: B023
-
-        (folder / "new.txt").write_text(f"It is new with {name}.")
-        report = workspace.library.ingest_paths(folder, "notes", observer=Changer())
-        after = {one.metadata["source_file"]: one.content for one in workspace.store.scan()}
-        assert after.pop("new.txt") == f"It is new with {name}."
-        before.pop("new.txt", None)
-        if name == "changed.txt":
-            assert after == before | {name: "The new text."}
-        else:
-            assert after == before
-            [failure] = report.failed
-            check_message(failure.error, name)
-        assert workspace.library.ingest_file(folder / "new.txt", "notes") == 0, "the hash is that of the text"
+    shelf.play(step({"a.txt": "The old text.", "kept.txt": "Kept."}, added="a.txt kept.txt"))
+    outcome = {"updated" if new == "The new text." else "failed": "a.txt"}
+    shelf.play(
+        step({"b.txt": "New."}, observer=Changer(), added="b.txt", skipped="kept.txt", **outcome),
+        step({}, "b.txt", skipped="b.txt"),
+    )
 
 
 def test_folder_that_vanishes_is_one_failure(workspace: Workspace, corpus: Corpus) -> None:

@@ -16,10 +16,10 @@ from ragistry.errors import SourceError
 from ragistry.library.backup import write_backup
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.report import IngestReport, left_out_line
-from ragistry.library.service import DocumentService
 from ragistry.readers.extract import extract_text
 from tests.conftest import Corpus
-from tests.messages import check_message, refused
+from tests.library.shelf import Shelf, Step, step
+from tests.messages import check_message
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -113,18 +113,42 @@ def test_text_of_any_suffix_is_read_and_the_rest_is_counted(workspace: Workspace
     assert not any("\0" in text or "PRIVATE" in text.partition("spring")[0] for text in texts)
 
 
-def test_all_text_reads_what_is_text(library: DocumentService, tmp_path: Path) -> None:
-    names = ("id_rsa", "package-lock.json", "lib.min.js", "photo.png", "tool", "mail.b64")
-    folder = written(tmp_path / "in", {name: LEFT_OUT[name] for name in names})
-    report = library.ingest_folder(folder, "notes", all_text=True)
-    assert sorted(report.added) == ["id_rsa", "lib.min.js", "mail.b64", "package-lock.json"]
-    assert report.left_out == {".png": 1, "without suffix": 1}
+KEYS = {name: LEFT_OUT[name] for name in ("id_rsa", "package-lock.json", "lib.min.js", "mail.txt", "photo.png", "tool")}
+CASES: dict[str, tuple[Step, ...]] = {
+    "all text is read": (
+        step(KEYS, all_text=True, added="id_rsa package-lock.json lib.min.js mail.txt", left_out=2),
+    ),
+    "a file that is named alone is read": (
+        step({"app.log": WORDS, "README": WORDS, "id_rsa": WORDS, "huge.log": "Steep tea."}, "README", added="README"),
+        step({}, "app.log", "id_rsa", "huge.log", added="app.log huge.log id_rsa"),
+    ),
+    "a folder of encoded text says why it has none": (
+        step({"mail.txt": BASE64}, refused=SourceError),
+        step(all_text=True, added="mail.txt"),
+    ),
+    "the first ingest of a known folder says what was left out before": (
+        step({"tea.md": WORDS, "a.log": WORDS, "b.log": WORDS, "README": WORDS}, "tea.md", added="tea.md"),
+        step({"x.png": BINARY}, added="README a.log b.log", skipped="tea.md", left_out=1, warnings=1),
+        step({"c.log": WORDS}, added="c.log", skipped="README a.log b.log tea.md", left_out=1),
+    ),
+    "a file that was written after the last ingest is announced by none": (
+        step({"in/tea.md": WORDS, "old.log": WORDS}, "in", added="tea.md"),
+        step({"in/a.log": WORDS, "in/README": WORDS}, "in", added="README a.log", skipped="tea.md"),
+    ),
+    "a source that is no longer read is named": (
+        step({"tea.md": WORDS, "package-lock.json": WORDS}, all_text=True, added="package-lock.json tea.md"),
+        step(prune=True, skipped="tea.md", left_out=1, warnings=1),
+    ),
+    "files of a store are no text": (
+        step({"store.db": WORDS, "lock": "", "reserve": WORDS, "lock.md": WORDS}, added="lock.md"),
+        step({"store.db-wal": WORDS, "lock.holder": WORDS, "locks": WORDS}, added="locks", skipped="lock.md"),
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["app.log", "README", "id_rsa", "huge.log"])
-def test_a_file_that_is_named_alone_is_read(library: DocumentService, tmp_path: Path, name: str) -> None:
-    folder = written(tmp_path / "in", {name: "Steep tea." if name == "huge.log" else (TEXT | LEFT_OUT)[name]})
-    assert library.ingest_paths([folder / name], "notes").added == [name]
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_left_out_is_reported(shelf: Shelf, case: str) -> None:
+    shelf.play(*CASES[case])
 
 
 @pytest.mark.parametrize("name", ["wide.log", "french.nfo", "unmarked.log"])
@@ -144,60 +168,27 @@ def test_the_line_has_one_line_of_a_terminal() -> None:
     assert len(f"left out: {line}") <= 80
 
 
-def test_a_folder_of_encoded_text_says_why_it_has_none(library: DocumentService, tmp_path: Path) -> None:
-    folder = written(tmp_path / "in", {"mail.txt": BASE64})
-    with refused(SourceError, folder, "1 .txt", "encoded text", "--all-text"):
-        library.ingest_folder(folder, "notes")
-    assert library.ingest_folder(folder, "notes", all_text=True).added == ["mail.txt"]
-
-
-def test_the_first_ingest_of_a_known_folder_says_what_was_left_out_before(
-    library: DocumentService, tmp_path: Path
-) -> None:
-    folder = written(tmp_path / "in", {"tea.md": WORDS, "a.log": WORDS, "b.log": WORDS, "README": WORDS})
-    library.ingest_paths([folder / "tea.md"], "notes")
-    written(folder, {"x.png": BINARY, "today.log": WORDS})
-    planned: list[str] = []
+def test_what_was_left_out_before_is_told_before_the_first_source_is_written(shelf: Shelf) -> None:
+    planned: list[int] = []
 
     class Observer(IngestObserver):
         def planned(self, report: IngestReport) -> None:
-            assert library.list_sources("notes") == ["tea.md"], "it is told before the first source is written"
-            planned.extend(report.warnings)
+            planned.extend([len(report.warnings), len(shelf.held())])
 
-    report = library.ingest_paths([folder], "notes", observer=Observer())
-    assert (len(report.added), planned) == (4, report.warnings)
-    check_message(planned[0], folder, "2 .log, 1 without suffix")
-    written(folder, {"c.log": WORDS, "d.ini": WORDS})
-    assert library.ingest_folder(folder, "notes").warnings == [], "it is told once"
-
-
-def test_a_file_that_was_written_after_the_last_ingest_is_announced_by_none(
-    library: DocumentService, tmp_path: Path
-) -> None:
-    folder, old = written(tmp_path / "in", {"tea.md": WORDS}), written(tmp_path / "old", {"old.log": WORDS})
-    os.utime(old / "old.log", (0, 0))
-    library.ingest_folder(folder, "notes")
-    (old / "old.log").rename(folder / "old.log")
-    written(folder, {"a.log": WORDS, "README": WORDS})
-    report = library.ingest_folder(folder, "notes")
-    assert (len(report.added), report.warnings) == (3, [])
+    shelf.play(
+        step({"tea.md": WORDS, "a.log": WORDS}, "tea.md", added="tea.md"),
+        step(observer=Observer(), added="a.log", skipped="tea.md", warnings=1),
+    )
+    assert planned == [1, 1]
 
 
-def test_a_source_that_is_no_longer_read_is_named(library: DocumentService, tmp_path: Path) -> None:
-    folder = written(tmp_path / "in", {"tea.md": WORDS, "package-lock.json": WORDS})
-    library.ingest_folder(folder, "notes", all_text=True)
-    report = library.ingest_folder(folder, "notes", prune=True)
-    check_message(report.warnings[0], folder, "'package-lock.json'")
-    assert (report.deleted, report.vanished) == ([], [])
-
-
-def test_files_of_a_store_and_sockets_are_no_text(library: DocumentService, tmp_path: Path) -> None:
-    folder = written(tmp_path / "in", {"lock.md": WORDS, "lock": "", "lock.holder": WORDS, "reserve": WORDS})
-    written(folder, {"store.db": WORDS, "store.db-wal": WORDS, "locks": WORDS})
+def test_a_moved_file_is_older_than_its_move_and_a_socket_is_no_text(shelf: Shelf) -> None:
+    shelf.play(step({"in/tea.md": WORDS, "old.log": WORDS}, "in", added="tea.md"))
+    os.utime(shelf.root / "old.log", (0, 0))
+    (shelf.root / "old.log").rename(shelf.root / "in" / "old.log")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(folder / "s"))
-        report = library.ingest_folder(folder, "notes")
-    assert (report.added, report.failed, report.left_out) == (["lock.md", "locks"], [], {"without suffix": 1})
+        server.bind(str(shelf.root / "in" / "s"))
+        shelf.play(step({}, "in", added="old.log", skipped="tea.md", left_out=1))
 
 
 def test_a_backup_and_packed_configuration_are_not_ingested(tmp_path: Path, corpus: Corpus) -> None:

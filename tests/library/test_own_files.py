@@ -13,7 +13,7 @@ from ragistry.library.ingest.own_files import is_own_file
 from ragistry.server.app import saved_jobs
 from ragistry.web.jobs import PageJobs
 from tests.conftest import Corpus
-from tests.messages import refused
+from tests.library.shelf import Shelf, step
 from tests.serving import served
 
 OWN = {
@@ -42,24 +42,11 @@ def test_configuration_is_recognised_in_any_folder(corpus: Corpus, where: str) -
     assert {path.relative_to(folder).as_posix() for path in listing.own} == {where + name for name in OWN}
 
 
-def test_link_to_configuration_is_configuration(corpus: Corpus) -> None:
-    folder = corpus(OWN)
-    (folder / "notes.yaml").symlink_to(folder / "config" / "models.yaml")
-    assert list_folder(folder).files == []
-
-
-def test_named_configuration_is_refused(workspace: Workspace, corpus: Corpus) -> None:
-    path = corpus(OWN) / "config" / "models.yaml"
-    with refused(SourceError, path):
-        workspace.library.ingest_file(path, "notes")
-    with refused(SourceError, path):
-        workspace.library.ingest_paths([path], "notes")
-
-
-def test_folder_of_configuration_alone_is_refused(workspace: Workspace, corpus: Corpus) -> None:
-    folder = corpus(OWN)
-    with refused(SourceError, folder):
-        workspace.library.ingest_folder(folder, "notes")
+def test_configuration_alone_is_refused_also_through_a_link(shelf: Shelf) -> None:
+    shelf.play(
+        step(OWN, "config/models.yaml", refused=SourceError),
+        step({"notes.yaml": Path("config/models.yaml")}, refused=SourceError),
+    )
 
 
 def test_data_folder_brings_in_nothing_of_this_program(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ragistry.errors import SourceNotFoundError
 from ragistry.evaluation import read_library
 from ragistry.testing.techniques import same_answer
 from tests.conftest import Corpus, everywhere
+from tests.library.shelf import Shelf, step
 
 NAMES = ["Zürich.txt", "한국어.txt", "Việt Nam.txt", "がぎ.txt"]
 
@@ -52,22 +53,10 @@ def test_a_source_is_found_and_judged_by_both_forms(workspace: Workspace, corpus
     assert [*read_library(workspace, queries).qrels.values()] == [{f"notes/{decomposed}": 1}] * 3
 
 
-def test_a_file_that_comes_back_in_the_other_form_is_the_same_source(workspace: Workspace, corpus: Corpus) -> None:
+def test_a_file_that_comes_back_in_the_other_form_is_the_same_source(shelf: Shelf) -> None:
     composed, decomposed = forms(NAMES[0])
-    folder = corpus({composed: "The old text", "other.txt": "Other"})
-    workspace.library.ingest_paths([folder], "notes")
-    (folder / composed).rename(folder / decomposed)
-    (folder / decomposed).write_text("The new text", encoding="utf-8")
-    report = workspace.library.ingest_paths([folder], "notes", prune=True)
-    assert (report.added, report.updated, report.deleted, report.failed) == ([], [decomposed], [], [])
-    assert {info.source_file for info in workspace.library.sources("notes")} == {decomposed, "other.txt"}
-
-
-def test_two_files_that_differ_in_the_form_only_are_refused(workspace: Workspace, corpus: Corpus) -> None:
-    composed, decomposed = forms(NAMES[2])
-    folder = corpus({composed: "One text"})
-    workspace.library.ingest_paths([folder], "notes")
-    (folder / decomposed).write_text("Another text", encoding="utf-8")
-    report = workspace.library.ingest_paths([folder], "notes")
-    assert len(report.failed) == 1
-    assert [info.source_file for info in workspace.library.sources("notes")] == [composed]
+    shelf.play(
+        step({composed: "The old text", "b.txt": "Other"}, added=["b.txt", composed]),
+        step({composed: None, decomposed: "New"}, prune=True, updated=[decomposed], skipped="b.txt"),
+        step({composed: "Another text"}, skipped=["b.txt", decomposed], failed=[composed]),
+    )

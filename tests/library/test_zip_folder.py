@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -12,21 +10,14 @@ from ragistry import Workspace
 from ragistry.errors import SourceError
 from ragistry.library.ingest import zip_folder
 from ragistry.library.ingest.folder_sync import absence
-from tests.conftest import Corpus, everywhere
-from tests.messages import check_message, refused
+from tests.conftest import everywhere
+from tests.library.shelf import Shelf, Step, bytes_of, step
+from tests.messages import refused
 from tests.readers.raw_pdf import one_page
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
-
-def packed(path: Path, members: Mapping[str, str | bytes]) -> Path:
-    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return path
-
-
-MEMBERS = {
+MEMBERS: dict[str, str | bytes] = {
     "guide/tea.md": "# Tea\n\nSteep green tea for two minutes.",
     "guide/report.pdf": one_page("Otters swim."),
     "__MACOSX/guide/._tea.md": "junk",
@@ -34,25 +25,55 @@ MEMBERS = {
     "guide/old.pages": "junk",
     "picture.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
 }
+TEA = {"tea.md": "Green tea."}
 
 
-def test_each_member_is_a_source_that_follows_its_zip_file(workspace: Workspace, tmp_path: Path) -> None:
-    library, path = workspace.library, packed(tmp_path / "notes.zip", MEMBERS)
-    report = library.ingest_paths([path], "notes")
-    assert (report.added, report.failed) == (["notes.zip/guide/report.pdf", "notes.zip/guide/tea.md"], [])
-    assert (report.unread, report.left_out, len(report.warnings)) == ({".pages": 1}, {".png": 1}, 1)
-    found = workspace.search("how long to steep green tea", technique="bm25").documents[0]
-    assert found.metadata["source"] == f"{path}/guide/tea.md"
-    assert library.ingest_paths([path], "notes").skipped == report.added
-    packed(path, {"guide/tea.md": "# Tea\n\nSteep it for three minutes."})
-    again = library.ingest_paths([path], "notes", prune=True)
-    assert (again.updated, again.deleted) == (["notes.zip/guide/tea.md"], ["notes.zip/guide/report.pdf"])
+def encrypted(content: bytes) -> bytes:
+    """The zip file of one member, which is marked as encrypted in its header and in the directory."""
+    data = bytearray(content)
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
+
+
+CASES: dict[str, tuple[Step, ...]] = {
+    "each member is a source that follows its zip file": (
+        step({"n.zip": MEMBERS}, "n.zip", added="n.zip/guide/report.pdf n.zip/guide/tea.md", unread={".pages": 1},
+             left_out=1, warnings=1),
+        step({"n.zip": {"guide/tea.md": "Changed"}}, "n.zip", prune=True, updated="n.zip/guide/tea.md",
+             deleted="n.zip/guide/report.pdf"),
+    ),
+    "a zip file in a folder is a folder below it": (
+        step({"rain.txt": "Rain.", "n.zip": TEA}, "", "n.zip", added="n.zip/tea.md rain.txt"),
+        step({"n.zip": b"PK damaged"}, prune=True, skipped="rain.txt", failed="n.zip"),
+        step({"n.zip": None}, prune=True, skipped="rain.txt", deleted="n.zip/tea.md"),
+    ),
+    "what cannot be read is named with its zip file": (
+        step({"n.zip": TEA | {"in.zip": bytes_of(TEA), "bad.pdf": b"no"}}, "n.zip", added="n.zip/tea.md",
+             failed="n.zip/bad.pdf n.zip/in.zip"),
+        step({"n.zip": encrypted(bytes_of(TEA))}, "n.zip", failed="n.zip/tea.md"),
+    ),
+    "a member of a hidden zip file that is there is not gone": (
+        step({"rain.txt": "Rain.", ".n.zip": TEA}, "", ".n.zip", added=".n.zip/tea.md rain.txt"),
+        step(prune=True, skipped="rain.txt"),
+        step({"b/.n.zip": {"tea.md": "Black tea."}}, "b/.n.zip", failed="b/.n.zip/tea.md"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_zip_file_is_a_folder(shelf: Shelf, case: str) -> None:
+    shelf.play(*CASES[case])
+    for info in shelf.workspace.library.sources("notes"):
+        assert info.source_path == str(shelf.root / info.source_file)
+        assert (absence(info.source_path), absence(f"{info.source_path}/no")) == ("", "does not exist now")
 
 
 @everywhere
 @pytest.mark.parametrize("method", ["ingest_file", "ingest_folder", "ingest_paths"])
 def test_every_method_takes_a_zip_file(workspace: Workspace, tmp_path: Path, method: str) -> None:
-    path = packed(tmp_path / "notes.zip", {"tea.md": "Green tea.", "otter.md": "Otters."})
+    path = tmp_path / "notes.zip"
+    path.write_bytes(bytes_of(TEA | {"otter.md": "Otters."}))
     getattr(workspace.library, method)(path, "notes", metadata={"year": 2024})
     assert [info.metadata["year"] for info in workspace.library.sources("notes")] == [2024, 2024]
     assert workspace.library.ingest_file(path, "notes") == 0
@@ -60,55 +81,16 @@ def test_every_method_takes_a_zip_file(workspace: Workspace, tmp_path: Path, met
 
 @pytest.mark.parametrize("workspace", ["local", "client"], indirect=True)
 def test_a_zip_file_in_a_zip_file_fails_alone(workspace: Workspace, tmp_path: Path) -> None:
-    inner = packed(tmp_path / "inner.zip", {"deep.md": "Deep."}).read_bytes()
-    outer = packed(tmp_path / "outer.zip", {"inner.zip": inner, "snow.md": "Snow."})
+    path = tmp_path / "outer.zip"
+    path.write_bytes(bytes_of({"inner.zip": bytes_of(TEA), "snow.md": "Snow."}))
     with refused(SourceError, "inner.zip"):
-        workspace.library.ingest_file(outer, "notes")
+        workspace.library.ingest_file(path, "notes")
     assert workspace.library.list_sources("notes") == ["outer.zip/snow.md"]
 
 
-def test_a_zip_file_in_a_folder_is_a_folder_below_it(workspace: Workspace, corpus: Corpus) -> None:
-    folder = corpus({"rain.txt": "Rain gauges."})
-    packed(folder / "notes.zip", {"tea.md": "Green tea."})
-    report = workspace.library.ingest_paths([folder, folder / "notes.zip"], "notes")
-    assert (report.added, report.failed) == (["notes.zip/tea.md", "rain.txt"], [])
-    (folder / "notes.zip").write_bytes(b"PK damaged")
-    damaged = workspace.library.ingest_folder(folder, "notes", prune=True)
-    check_message(damaged.failed[0].error, folder / "notes.zip")
-    assert damaged.deleted == [], "what it held is not known"
-    (folder / "notes.zip").unlink()
-    assert workspace.library.ingest_folder(folder, "notes", prune=True).deleted == ["notes.zip/tea.md"]
-
-
-def test_a_member_of_a_zip_file_that_is_there_is_not_gone(workspace: Workspace, tmp_path: Path, corpus: Corpus) -> None:
-    folder = corpus({"rain.txt": "Rain gauges."})
-    hidden = packed(folder / ".notes.zip", {"tea.md": "Green tea.", "otter.md": "Otters."})
-    workspace.library.ingest_paths([folder, hidden], "notes")
-    assert workspace.library.ingest_folder(folder, "notes", prune=True).vanished == []
-    place = workspace.library.source(".notes.zip/tea.md", "notes").source_path
-    assert (absence(place), absence(f"{hidden}/no.md")) == ("", "does not exist now")
-    other = packed(tmp_path / ".notes.zip", {"tea.md": "Black tea."})
-    check_message(workspace.library.ingest_paths([other], "notes").failed[0].error, other, hidden)
-
-
-def test_what_cannot_be_read_is_named_with_its_zip_file(workspace: Workspace, tmp_path: Path) -> None:
-    inner = packed(tmp_path / "inner.zip", {"a.md": "a"}).read_bytes()
-    path = packed(tmp_path / "notes.zip", {"tea.md": "Green tea.", "inner.zip": inner, "bad.pdf": b"no PDF"})
-    report = workspace.library.ingest_paths([path], "notes")
-    errors = {failure.source: failure.error for failure in report.failed}
-    assert report.added == ["notes.zip/tea.md"]
-    for name in ("bad.pdf", "inner.zip"):
-        check_message(errors[f"{path}/{name}"], f"{path}/{name}")
-    data = bytearray(packed(path, {"secret.md": "Green tea."}).read_bytes())
-    data[6] |= 1  # encrypted, in the member's header
-    data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory
-    path.write_bytes(data)
-    check_message(workspace.library.ingest_paths([path], "notes").failed[0].error, path)
-
-
-def test_limits_of_members_and_sizes(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = packed(tmp_path / "bomb.zip", {"zeros.txt": b"0" * 12_000_000})
-    check_message(workspace.library.ingest_paths([bomb], "notes").failed[0].error, bomb, "12,000,000")
+def test_limits_of_members_and_sizes(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zip_folder, "MEMBERS", 2)
-    many = packed(tmp_path / "many.zip", {f"{number}.md": "a" for number in range(3)})
-    check_message(workspace.library.ingest_paths([many], "notes").failed[0].error, many, 3, 2)
+    shelf.play(
+        step({"bomb.zip": {"zeros.txt": b"0" * 12_000_000}}, "bomb.zip", failed="bomb.zip"),
+        step({"many.zip": {f"{number}.md": "a" for number in range(3)}}, "many.zip", failed="many.zip"),
+    )
