@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -84,12 +83,13 @@ def store(tmp_path: Path) -> Iterator[LocalStore]:
         yield opened
 
 
+@pytest.mark.parametrize("length", [1, 3])
 @pytest.mark.parametrize("dimension", [8, 16])
-def test_afterwards_the_new_vectors_are_searched(store: LocalStore, dimension: int) -> None:
+def test_afterwards_the_new_vectors_are_searched(store: LocalStore, dimension: int, length: int) -> None:
     assert_all_of(store, OLD)  # and are in memory
-    new = Model("new", dimension)
+    new = Model("new", dimension, flaw=lambda rows: (rows * length).astype(np.float64).tolist())
     assert reembed(store, new) == 3 * CHUNKS
-    assert_all_of(store, new)
+    assert_all_of(store, Model("new", dimension))
     with pytest.raises(EmbeddingMismatchError):
         store.use_embedder(OLD.fingerprint)
 
@@ -105,13 +105,6 @@ def test_an_interrupted_run_leaves_the_old_vectors_and_is_continued_by_the_same_
         reembed(store, Model("other", stop_at=2))
     assert reembed(store, A) == 3 * CHUNKS, "another model begins again"
     assert_all_of(store, A)
-
-
-def test_a_vector_that_was_lost_is_made_again(store: LocalStore) -> None:
-    with closing(sqlite3.connect(store.folder / "store.db")) as connection, connection:
-        connection.execute("DELETE FROM vectors WHERE key = (SELECT min(key) FROM vectors)")
-    assert reembed(store, OLD) == 1
-    assert_all_of(store, OLD)
 
 
 def test_chunks_that_are_written_meanwhile_are_embedded_too(store: LocalStore) -> None:
@@ -141,11 +134,6 @@ def test_flawed_vectors_are_refused_and_the_old_ones_stay(store: LocalStore, nam
     with refused((InvalidChunkError, EmbeddingMismatchError), "'new'", "the old vectors stay in use"):
         reembed(store, Model("new", flaw=FLAWS[name]))
     assert_all_of(store, OLD)
-
-
-def test_vectors_of_any_length_are_kept_at_length_one(store: LocalStore) -> None:
-    reembed(store, Model("a", flaw=lambda rows: (rows * 3).astype(np.float64).tolist()))
-    assert_all_of(store, A)
 
 
 def test_of_two_runs_at_once_the_later_embedder_wins_and_equal_ones_agree(store: LocalStore) -> None:

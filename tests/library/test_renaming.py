@@ -303,16 +303,6 @@ def test_edits_by_hand_are_seen_at_once_and_what_is_not_changed_stays(filled: Wo
         library.list_collections()
 
 
-def test_a_collection_whose_chunks_cannot_be_deleted_stays(filled: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    def locked(**_: object) -> int:
-        raise StoreLockedError("another process writes; wait")
-
-    monkeypatch.setattr(filled.store, "delete", locked)
-    with pytest.raises(StoreLockedError):
-        filled.library.delete_collection("notes")
-    assert (filled.library.count("notes"), len(filled.library.list_collections())) == (6, 2)
-
-
 def test_an_ingest_goes_on_where_documents_yaml_cannot_be_locked(filled: Workspace) -> None:
     lock = filled.library.collections.path.with_name(".documents.yaml.lock")
     lock.unlink()

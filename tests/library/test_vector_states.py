@@ -46,6 +46,7 @@ FILES = st.dictionaries(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True),
     min_size=1,
 )
+DAMAGE = ("DELETE FROM vectors", "UPDATE vectors SET crc = crc + 1", "UPDATE vectors SET vector = x'00'")
 STOPS = st.one_of(st.none(), st.none(), st.integers(0, 5))
 """The call of the model or the transaction at which the process ends; None: it does not end."""
 
@@ -117,7 +118,8 @@ class VectorMachine(RuleBasedStateMachine):
         folder.mkdir()
         for name, words in files.items():
             (folder / name).write_text("\n\n".join(" ".join([word] * 5) for word in words), encoding="utf-8")
-        self.do(lambda: self.library.ingest_folder(folder, "notes", prune=prune), stop)
+        if self.do(lambda: self.library.ingest_folder(folder, "notes", prune=prune), stop) and not self.is_damaged:
+            assert all(POISON in document.content for _, document in self.store.waiting()), "the others have vectors"
 
     @rule(model=st.sampled_from(sorted(MODELS)), stop=STOPS)
     def embed_again(self, model: str, stop: int | None) -> None:
@@ -130,16 +132,18 @@ class VectorMachine(RuleBasedStateMachine):
             self.open()
 
     @precondition(lambda self: not self.is_damaged)
-    @rule(chance=st.randoms(use_true_random=False), is_row_lost=st.booleans())
-    def damage(self, chance: Any, is_row_lost: bool) -> None:
+    @rule(chance=st.randoms(use_true_random=False), change=st.sampled_from(DAMAGE), is_index_lost=st.booleans())
+    def damage(self, chance: Any, change: str, is_index_lost: bool) -> None:
         self.store.close()
         with closing(sqlite3.connect(self.root / "store" / "store.db")) as connection, connection:
             keys = [key for (key,) in connection.execute("SELECT key FROM vectors ORDER BY key")]
             if keys:
-                change = "DELETE FROM vectors" if is_row_lost else "UPDATE vectors SET crc = crc + 1"
                 connection.execute(f"{change} WHERE key = ?", (chance.choice(keys),))
                 self.is_damaged = True
+        if is_index_lost:
+            shutil.rmtree(self.root / "store" / "vectors", ignore_errors=True)
         self.open()
+        assert bool(self.store.verify()) == self.is_damaged
 
     @rule()
     def repair(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragistry.text.detection import Detected, detect_language, language_warnings
+from tests.messages import check_message
 
 SENTENCES = {
     "en": "The library keeps its collections in one file, and every search reads a consistent state of it. ",
@@ -75,36 +76,25 @@ def test_the_same_texts_have_the_same_answer() -> None:
     assert detect_language(texts) == detect_language(texts)
 
 
-def test_text_that_fits_has_no_warnings() -> None:
-    english = Detected("en", 1.0)
-    assert language_warnings(english, language="en", embed_model="minilm", english_model=True) == []
-    german = Detected("de", 1.0)
-    assert language_warnings(german, language="german", embed_model="multilingual", english_model=False) == []
-    assert language_warnings(None, language="english", embed_model="minilm", english_model=True) == []
-
-
-def test_german_text_in_an_english_library_has_both_remedies() -> None:
-    words, vectors = language_warnings(
-        Detected("de", 1.0), language="english", embed_model="minilm", english_model=True
-    )
-    assert "looks German" in words
-    assert "set language: german, or language: auto" in words
-    assert "'minilm' is made for English; set embed_model: multilingual" in vectors
-
-
 @pytest.mark.parametrize(
-    ("code", "language", "expected"),
+    ("code", "language", "model", "remedies"),
     [
-        ("uk", "english", "set language: none"),
-        ("en", "german", "set language: english"),
-        ("zh", "english", ""),
-        ("de", "none", ""),
-        ("de", "auto", ""),
+        ("en", "en", "minilm", []),
+        ("de", "german", "multilingual", []),
+        (None, "english", "minilm", []),
+        ("de", "english", "minilm", ["language: german, or language: auto", "embed_model: multilingual"]),
+        ("uk", "english", "multilingual", ["language: none"]),
+        ("en", "german", "multilingual", ["language: english"]),
+        ("zh", "english", "multilingual", []),
+        ("de", "none", "multilingual", []),
+        ("de", "auto", "multilingual", []),
     ],
 )
-def test_the_analysis_of_words_is_named_where_it_does_not_fit(code: str, language: str, expected: str) -> None:
-    warnings = language_warnings(
-        Detected(code, 1.0), language=language, embed_model="multilingual", english_model=False
-    )
-    assert len(warnings) == bool(expected)
-    assert all(expected in warning for warning in warnings)
+def test_settings_that_do_not_fit_are_named_with_their_remedy(
+    code: str | None, language: str, model: str, remedies: list[str]
+) -> None:
+    detected = Detected(code, 1.0) if code else None
+    warnings = language_warnings(detected, language=language, embed_model=model, english_model=model == "minilm")
+    assert len(warnings) == len(remedies)
+    for warning, remedy in zip(warnings, remedies, strict=True):
+        check_message(warning, remedy)

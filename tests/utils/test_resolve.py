@@ -39,28 +39,16 @@ def test_what_is_not_of_the_form_is_refused_with_an_example(spec):
     assert repr(spec) in str(caught.value)
 
 
-def test_a_missing_module_says_how_to_provide_it():
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("no_such_module_here:Class", "no_such_module_here.below:Class", "{}.serch:Shout", "{}.zzz:Shout"),
+        *("{}.search.below:Shout", "{}.needy:Class", "{}.search:Shuot", "{}.search:Zzz"),
+    ],
+)
+def test_what_is_missing_is_named_with_a_remedy(package, spec):
     with refused(ConfigError):
-        resolve_object("no_such_module_here:Class")
-    with refused(ConfigError):
-        resolve_object("no_such_module_here.below:Class")
-
-
-def test_a_missing_module_of_a_package_suggests_one_that_it_has(package):
-    with refused(ConfigError):
-        resolve_object(f"{package}.serch:Shout")
-    with refused(ConfigError):
-        resolve_object(f"{package}.zzz:Shout")
-
-
-def test_a_module_below_one_that_is_no_package_is_missing(package):
-    with refused(ConfigError):
-        resolve_object(f"{package}.search.below:Shout")
-
-
-def test_a_module_that_lacks_a_library_is_told_from_a_missing_module(package):
-    with refused(ConfigError):
-        resolve_object(f"{package}.needy:Class")
+        resolve_object(spec.format(package))
 
 
 @pytest.mark.parametrize(("module", "cause"), [("broken", ZeroDivisionError), ("unparsable", SyntaxError)])
@@ -68,10 +56,3 @@ def test_a_module_that_fails_inside_gives_its_own_error_as_cause(package, module
     with pytest.raises(ConfigError, match=f"fails on import with {cause.__name__}") as caught:
         resolve_object(f"{package}.{module}:Class")
     assert isinstance(caught.value.__cause__, cause)
-
-
-def test_a_missing_attribute_suggests_one_that_the_module_has(package):
-    with refused(ConfigError):
-        resolve_object(f"{package}.search:Shuot")
-    with refused(ConfigError):
-        resolve_object(f"{package}.search:Zzz")

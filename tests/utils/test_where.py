@@ -42,29 +42,15 @@ def test_a_condition_has_one_meaning(where, expected):
 
 
 @pytest.mark.parametrize(
-    "where", [*NO_CONDITIONS, {"page": 10**5000}, {"page": b"a"}], ids=lambda value: type(value).__name__
+    "where",
+    [*NO_CONDITIONS, {"page": 10**5000}, {"page": b"a"}, {"$gt": 3}],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_condition_is_refused(where):
-    with pytest.raises(InvalidFilterError) as caught:
+    with refused(InvalidFilterError) as caught:
         normalise(where)
     assert isinstance(caught.value, QueryError)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ({}, "use None"),
-        ({"page": {"$like": "a"}}, r"unknown operator '\$like' on 'page'; use one of \$eq"),
-        ({"$gt": 3}, r"write the operator below a key"),
-        ({"page": {"$gt": True}}, "compares numbers or text"),
-        ({"page": {"$in": "abc"}}, "takes a list"),
-        ({"page": None}, "takes text, a number or a truth value, got None"),
-    ],
-)
-def test_the_message_says_what_to_write(where, message):
-    with pytest.raises(InvalidFilterError, match=message):
-        normalise(where)
 
 
 def nested(levels: int) -> dict:
