@@ -99,7 +99,7 @@ class RemoteWorkspace(WorkspaceMethods):
         body = {"query": check_query(query), "technique": technique, "where": _condition(where)}
         return _read(Route, self._connection.call("POST", "/v1/route", body, again=True))
 
-    def call_tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def call_tool(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool that reads texts: ``grep``, ``read``, ``outline``, ``sources`` or ``check_quotes``.
 
         Args:
@@ -109,8 +109,9 @@ class RemoteWorkspace(WorkspaceMethods):
         Returns:
             The answer as plain values.
         """
-        path = f"/v1/tools/{quote(name, safe='')}"
-        found: dict[str, Any] = self._connection.call("POST", path, arguments, again=True)
+        found: dict[str, Any] = self._connection.call(
+            "POST", f"/v1/tools/{quote(name, safe='')}", arguments, again=True
+        )
         return found
 
     def close(self) -> None:

@@ -12,9 +12,6 @@ def test_lines_are_printed_and_the_exit_code_says_whether_there_are_any(filled: 
     assert filled("grep", "green tea").out == f"tea.txt [notes]: 1\n  1: {TEA}\n"
     assert filled("grep", "-w", "gree").code == 1
     assert filled("grep", "-i", "-e", r"GREEN\s+tea", "--count").out == "tea.txt [notes]: 1\n"
-    [source] = filled("grep", "tea", "--json").json["sources"]
-    assert source["lines"][0]["place"] == {"line": 1}
-    assert TEA[source["lines"][0]["column"] - 1 :].startswith("tea")
     assert filled("read", "tea.txt", "--line", "1", "-n", "1").out == f"tea.txt [notes]\n  1: {TEA}\n"
     assert filled("outline", "tea.txt").out.startswith("tea.txt [notes], 1 line\n")
     filled("grep", "").refused(1, "pattern")

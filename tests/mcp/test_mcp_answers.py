@@ -183,10 +183,7 @@ def test_phrases_and_metadata_reach_agents(workspace: Workspace) -> None:
         for query, names in (('"Red valves must be"', ["a.txt"]), ('valve -"must be"', ["b.txt"])):
             results = (await json_of(client, "search", query=query))["results"]
             assert [result["title"].split()[0] for result in results] == names
-            assert names[0] in await text_of(client, "search_library", query=query, collection="notes")
         check_message(await text_of(client, "search_library", query='"blue valve"'), '"blue valve"')
-        found = await text_of(client, "search_library", query="valve", where={"year": {"$gt": 2025}})
-        assert ("a.txt" in found, "b.txt" in found) == (True, False)
         read = await json_of(client, "fetch", id=chunk_id("notes", "a.txt", 0))
         assert (read["metadata"]["year"], read["metadata"]["tags"]) == (2026, ["x", "y"])
 
@@ -224,24 +221,6 @@ def test_long_lists_of_sources_are_truncated(embedder: HashingEmbedder, workspac
     assert content["source_count"] == 40
     assert 0 < len(content["sources"]) < 40
     assert len(content["sources"]) + content["sources_left_out"] == 40
-
-
-WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("search", {}),
-    ("search", {"query": 1}),
-    ("search", {"query": "x", "top_k": 3}),
-    ("fetch", {}),
-    ("fetch", {"id": "x" * 201}),
-    ("fetch", {"id": "\ud800"}),
-    ("fetch", {"id": "../../etc/passwd"}),
-]
-
-
-def test_invalid_arguments_are_reported(tool: SearchLibraryTool) -> None:
-    for name, arguments in WRONG:
-        answer = server.call_tool(tool, name, arguments)
-        assert answer.is_error
-        check_message(answer.content[0].text)
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,6 +1,6 @@
 """`connect`: what the client adds to the library of a server.
 
-What a library does through a client is tested in ``tests/library/test_everywhere.py``.
+What a library does through a client is tested in ``tests/test_doors.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from ragistry.errors import (
     CollectionNotFoundError,
     ConfigError,
     ExtractionError,
-    QueryError,
     ServerBusyError,
     ServerConnectionError,
     ServerError,
@@ -44,13 +43,6 @@ def remote(workspace: Workspace) -> Iterator[RemoteWorkspace]:
     """The workspace through a client."""
     with served(workspace) as url, connect(url) as opened:
         yield opened
-
-
-def test_the_client_calls_tools(remote: RemoteWorkspace) -> None:
-    [source] = remote.call_tool("grep", pattern="green tea")["sources"]
-    assert (source["source"], source["lines"][0]["line"]) == ("leaves/green.txt", 1)
-    with refused(QueryError, "green.txd"):
-        remote.call_tool("read", source="green.txd")
 
 
 def test_the_remote_library_has_the_methods_of_the_library() -> None:

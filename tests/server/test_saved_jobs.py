@@ -63,18 +63,6 @@ def test_jobs_run_in_order_and_a_failure_does_not_stop_them(start: Callable[[], 
     assert following.states()["late"] == "done"
 
 
-def test_cancel_ends_running_and_waiting_jobs(start: Callable[[], Runner]) -> None:
-    runner = start()
-    running, waiting = runner.add("running"), runner.add("waiting")
-    assert runner.started.wait(PATIENCE)
-    runner.saved.cancel(waiting)
-    runner.saved.cancel(running)
-    assert (waiting.state, running.state) == ("cancelled", "running")
-    runner.release.set()
-    runner.saved.close(finish=True)
-    assert set(runner.states().values()) == {"cancelled"}
-
-
 def test_stop_interrupts_the_running_job_and_the_next_start_runs_all(start: Callable[[], Runner]) -> None:
     runner = start()
     runner.add("running")

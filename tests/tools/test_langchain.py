@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from itertools import product
 from typing import Any
 
 import pytest
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from langgraph.prebuilt import create_react_agent
 
 from ragistry import open_workspace
 from ragistry.errors import (
@@ -145,13 +141,6 @@ def test_the_artifact_is_the_documents_that_are_quoted(house):
     assert all(document.metadata["score"] >= 0 for document in message.artifact)
 
 
-def test_what_is_wrong_with_a_call_is_told_to_the_model(house):
-    tool = SearchLibraryTool(house.library)
-    for arguments in ({"collection": "tea"}, {"query": ""}, {"query": "tea", "collection": "coffee"}, {"x": 1}):
-        message = library_tool(tool).invoke(call(**arguments))
-        assert (message.content, message.artifact) == (tool.handle(arguments), [])
-
-
 @pytest.mark.parametrize("name", ["config", "run_manager", "callbacks", "allowed", "where", "self", "arguments"])
 def test_no_argument_of_the_tool_leads_to_a_collection_that_is_not_allowed(house, name):
     tool = library_tool(SearchLibraryTool(house.library, allowed=["tea"]))
@@ -159,21 +148,3 @@ def test_no_argument_of_the_tool_leads_to_a_collection_that_is_not_allowed(house
         message = tool.invoke(call() | {"args": {"query": "rain", name: value} | more})
         assert "cold front" not in message.content
         assert all(document.metadata["collection"] == "tea" for document in message.artifact)
-
-
-class ScriptedModel(GenericFakeChatModel):
-    """Says what it was given to say."""
-
-    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
-        return self
-
-
-def test_an_agent_of_langgraph_calls_the_tool(house):
-    asked = {"name": "search_library", "args": {"query": "how long to steep green tea"}, "id": "1"}
-    model = ScriptedModel(messages=iter([AIMessage("", tool_calls=[asked]), AIMessage("Two minutes.")]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it is about to move to the package `langchain`
-        agent = create_react_agent(model, [library_tool(SearchLibraryTool(house.library))])
-    messages = agent.invoke({"messages": [("user", "How long?")]})["messages"]
-    assert TEXTS["tea"][0] in messages[2].content
-    assert messages[-1].content == "Two minutes."

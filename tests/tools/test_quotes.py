@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from ragistry import Workspace, open_workspace
+from ragistry.errors import QueryError
 from ragistry.tools.quotes import CheckAnswer, CheckRequest, check_quotes, check_text
 from ragistry.tools.reach import Reach
+from tests.messages import refused
 from tests.readers.office_files import docx_of
 from tests.readers.raw_pdf import CATALOG, FONT, content, page, raw_pdf
 
@@ -212,6 +215,15 @@ def test_what_is_not_compared_is_said(answer: str, unread: str, shelf: Workspace
     assert found.ok
     assert f"line 1: {unread}" in found.not_compared
     assert f"{len(found.not_compared)} not compared" in check_text(found).splitlines()[-1]
+
+
+def test_answer_of_ask_is_checked_by_its_documents_and_other_numbers_are_listed(shelf: Workspace) -> None:
+    documents = [{"content": "", "metadata": {"collection": "files", "source_file": "letter.docx"}}]
+    saved = json.dumps({"answer": 'It says "ends in May" [1], after 77 days [1].', "documents": documents})
+    found = check(shelf, saved)
+    assert (found.ok, found.not_quoted) == (True, ["line 1: 77"])
+    with refused(QueryError, "text"):
+        check(shelf, "{}")
 
 
 def test_code_is_no_quotation_and_apostrophes_are_none(shelf: Workspace) -> None:

@@ -10,17 +10,13 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragistry import Workspace, open_workspace
 from ragistry.chunking.joined import pieces_of
-from ragistry.errors import QueryError
 from ragistry.readers.extract import extract
 from ragistry.tools.grep import GrepAnswer, GrepRequest, grep
-from ragistry.tools.openai import answer_tool_call
-from ragistry.tools.outline import OutlineRequest, outline
 from ragistry.tools.reach import Reach
 from ragistry.tools.read import ReadRequest, read
 from ragistry.tools.search_library import SearchLibraryTool
@@ -29,7 +25,7 @@ from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.toolbox import READING, TOOLS
 from ragistry.utils.quoting import visible
 from tests.conftest import ROOT
-from tests.messages import check_message, refused
+from tests.messages import check_message
 from tests.readers.office_files import MAKERS
 from tests.readers.raw_pdf import one_page
 
@@ -100,23 +96,6 @@ def test_lines_are_those_of_the_extracted_text(shelf: Workspace) -> None:
             [shown] = read(reach, ReadRequest("steps.md", line=at, lines=1)).lines
             assert (shown.line, shown.text) == (at, line)
             assert shown.place["line"] == at + 3, "the file has three lines of front matter before"
-
-
-def test_lines_after_blanks_between_chunks_have_their_numbers(workspace: Workspace) -> None:
-    """Blanks and line feeds between two chunks, which no chunk contains, are counted as the ingest saw them."""
-    library = workspace.library
-    library.create_collection("notes")
-    text = "\n\n".join(f"Valve {number} holds." + " " * (number % 4) + "\n" * (number % 3) for number in range(60))
-    library.ingest_text(text, "valves", "notes")
-    chunks = sorted(library.store.scan({"source_file": "valves"}), key=lambda one: one.metadata["start"])
-    assert len(chunks) > 1
-    assert [one.metadata["line_feeds"] for one in chunks] == [
-        text.count("\n", 0, one.metadata["start"]) for one in chunks
-    ]
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            [shown] = read(Reach(library), ReadRequest("valves", line=number, lines=1)).lines
-            assert shown.text.strip() == line.strip()
 
 
 @pytest.mark.parametrize(
@@ -227,18 +206,8 @@ def test_a_page_ends_after_its_time_and_names_sources_that_changed(
     check_message(second.notes[0])
 
 
-def test_places_outlines_and_sources(shelf: Workspace) -> None:
+def test_sources_are_listed_page_after_page(shelf: Workspace) -> None:
     reach = Reach(shelf.library)
-    slide = read(reach, ReadRequest("cedar.pptx", place={"page": 2}, lines=3))
-    assert slide.lines[0].place["page"] == 2
-    sheet = read(reach, ReadRequest("cedar.xlsx", place={"sheet": "Rain"}))
-    assert "May" in "".join(line.text for line in sheet.lines)
-    entries = outline(reach, OutlineRequest("cedar.pptx")).entries
-    assert [(one.kind, one.title) for one in entries if one.kind == "page"] == [("page", "1"), ("page", "2")]
-    steps = outline(reach, OutlineRequest("steps.md"))
-    for entry in steps.entries:
-        assert read(reach, ReadRequest("steps.md", line=entry.line, lines=1)).lines[0].text.endswith(entry.title)
-    assert [entry.title for entry in steps.entries] == ["Steps", "End"]
     listed = sources(reach, SourcesRequest(name="operations/*", where={"collection": "other"}))
     assert listed.total == len(listed.sources) > 2
     short = sources(reach, SourcesRequest(max_tokens=200))
@@ -356,52 +325,6 @@ def test_catastrophic_patterns_end(pattern: str, workspace: Workspace) -> None:
     TOOLS["grep"].call(Reach(workspace.library), {"pattern": pattern, "regex": True})
 
 
-BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("grep", {"pattern": ""}, "pattern"),
-    ("grep", {}, "pattern"),
-    ("grep", {"pattern": "x" * 100_000}, "100,000"),
-    ("grep", {"pattern": "a\0b"}, "NUL"),
-    ("grep", {"pattern": "a\nb"}, "line end"),
-    ("grep", {"pattern": "\ud800"}, "character"),
-    ("grep", {"pattern": "(", "regex": True}, "regular expression"),
-    ("grep", {"pattern": r"(a)\1", "regex": True}, "regular expression"),
-    ("grep", {"pattern": "(a{1000}){1000}", "regex": True}, "regular expression"),
-    ("grep", {"pattern": "a", "context": 21}, "context: must be 20 or less, got 21"),
-    ("grep", {"pattern": "a", "max_tokens": 1}, "max_tokens"),
-    ("grep", {"pattern": "a", "cursor": "zzz"}, "zzz"),
-    ("grep", {"pattern": "a", "collection": "flies"}, "flies"),
-    ("grep", {"pattern": "a", "where": {"page": {"$near": 3}}}, "$near"),
-    ("grep", {"pattern": "a", "where": "{"}, "where"),
-    ("grep", {"patern": "a"}, "patern"),
-    ("read", {"source": "steps.md", "line": 0}, "line: must be 1 or more, got 0"),
-    ("read", {"source": "steps.md", "line": -1}, "line: must be 1 or more, got -1"),
-    ("read", {"source": "steps.md", "line": 10**9}, "1000000000"),
-    ("read", {"source": "steps.md", "lines": 0}, "lines"),
-    ("read", {"source": "steps.md", "line": 1, "place": {"page": 1}}, "place"),
-    ("read", {"source": "cedar.pptx", "place": {"page": 9}}, "1 to 2"),
-    ("read", {"source": "steps.md", "place": {"page": 1}}, "page"),
-    ("read", {"source": "stepz.md"}, "steps.md"),
-    ("read", {"source": ""}, "source"),
-    ("outline", {"source": "nothing"}, "nothing"),
-    ("sources", {"cursor": "x"}, "cursor"),
-    ("check_quotes", {"answer": ""}, "text"),
-    ("check_quotes", {"answer": "x" * 1_000_001}, "1,000,000"),
-    ("grep", {"pattern": "a", "words": "perhaps"}, "words: must be true or false"),
-    ("read", {"source": "steps.md", "line": "two"}, "line: must be a whole number"),
-    ("read", {"source": ["steps.md"]}, "source: must be text"),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "value"), BAD)
-def test_bad_arguments_are_answered_in_one_line(
-    name: str, arguments: dict[str, Any], value: str, shelf: Workspace
-) -> None:
-    found = TOOLS[name].call(Reach(shelf.library), arguments)
-    assert found.structured is None
-    assert "\n" not in found.text
-    check_message(found.text, value)
-
-
 def test_collections_out_of_reach_leave_no_trace(shelf: Workspace) -> None:
     reach = Reach(shelf.library, ["files"])
     for name, arguments in (
@@ -449,57 +372,3 @@ def test_answers_keep_the_budget_of_the_caller_and_say_what_is_left_out(shelf: W
         refused_call = tool.answer({"query": "indented text", "max_tokens": wrong})
         assert refused_call.error
         check_message(refused_call.text, "max_tokens")
-
-
-def test_openai_calls_are_answered(shelf: Workspace) -> None:
-    call = {
-        "id": "1",
-        "function": {"name": "grep", "arguments": '{"pattern": "LNT-1042", "where": "", "cursor": null}'},
-    }
-    message = answer_tool_call(SearchLibraryTool(shelf.library), call)
-    assert "operations/upgrades.md [other]" in message["content"]
-
-
-def test_langchain_tools_have_the_answer_as_artifact(shelf: Workspace) -> None:
-    pytest.importorskip("langchain_core")
-    from ragistry.tools.langchain import reading_tools
-
-    tools = {one.name: one for one in reading_tools(SearchLibraryTool(shelf.library))}
-    message = tools["outline"].invoke(
-        {"type": "tool_call", "id": "1", "name": "outline", "args": {"source": "steps.md"}}
-    )
-    assert message.artifact["entries"][0]["title"] == "Steps"
-
-
-ANSWER = """The file says: "The cedar needs a sandy soil" [1]. It also needs 40 mm and 77 sticks [1].
-
-> Indented text 7.
-
-(steps.md)
-
-See "The cedar wants a sandy soil" (cedar.docx) and "the cedar needs a sandy soil" (cedar.pptx, p. 1).
-This is "a phrase of nobody". More in (nowhere.pdf, p. 3).
-
-[1]: cedar.docx
-"""
-
-
-def test_quotations_are_found_at_their_place_or_not(shelf: Workspace) -> None:
-    from ragistry.tools.quotes import CheckRequest, check_quotes
-
-    found = check_quotes(Reach(shelf.library, ["files"]), CheckRequest(ANSWER))
-    verdicts = [(one.text[:28], one.verdict) for one in found.quotes]
-    assert ("The cedar needs a sandy soil", "found") in verdicts
-    assert ("The cedar wants a sandy soil", "missing") in verdicts
-    assert ("the cedar needs a sandy soil", "elsewhere") in verdicts
-    assert ("a phrase of nobody", "uncited") in verdicts or ("a phrase of nobody", "missing") in verdicts
-    assert any(verdict == "unknown source" for _, verdict in verdicts)
-    assert found.not_quoted == ["line 1: 77"]
-    assert not found.ok
-    one = check_quotes(Reach(shelf.library), CheckRequest('"The cedar needs a sandy soil" (cedar.pptx, slide 2)'))
-    assert one.ok
-    documents = [{"content": "", "metadata": {"collection": "files", "source_file": "cedar.docx"}}]
-    saved = json.dumps({"answer": 'It "needs a sandy soil" [1].', "documents": documents})
-    assert check_quotes(Reach(shelf.library), CheckRequest(saved)).ok
-    with refused(QueryError, "text"):
-        check_quotes(Reach(shelf.library), CheckRequest("{}"))

@@ -18,15 +18,6 @@ def heard(bus: InProcessBus, *subjects: str) -> list[tuple[str, Any]]:
     return messages
 
 
-def test_announce_schema(workspace: Workspace) -> None:
-    bus = InProcessBus()
-    messages = heard(bus, "tool.schema")
-    SearchLibraryTool(workspace.library, bus)
-    [(_, schema)] = messages
-    assert schema["type"] == "function"
-    assert schema["function"]["name"] == "search_library"
-
-
 def test_handle_request_publishes_result_and_activity(shelves: Workspace) -> None:
     bus = InProcessBus()
     tool = SearchLibraryTool(shelves.library, bus)

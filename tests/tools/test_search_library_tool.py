@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -141,17 +140,6 @@ def test_a_text_of_documents_yaml_builds_no_object(workspace: Workspace) -> None
     assert not built.exists()
 
 
-def test_the_collection_argument_routes(shelves: Workspace) -> None:
-    tool = SearchLibraryTool(shelves.library)
-    answer = tool.answer({"query": "tea", "collection": "weather"})
-    assert [document.metadata["source_file"] for document in answer.documents] == ["fronts.txt"]
-    head, first = answer.text.split("\n\n")[:2]
-    assert head == '[Knowledge base results for "tea" in collection "weather"]'
-    assert first.startswith("1. fronts.txt (line 1, chunk 0)\n")
-    everywhere = tool.answer(json.dumps({"query": "tea", "collection": None}))
-    assert [document.metadata["collection"] for document in everywhere.documents] == ["tea", "weather"]
-
-
 def test_results_of_a_search_of_everything_say_their_collection(shelves: Workspace) -> None:
     tool = SearchLibraryTool(shelves.library, n=1)
     assert tool.handle({"query": "green tea"}) == (
@@ -160,12 +148,6 @@ def test_results_of_a_search_of_everything_say_their_collection(shelves: Workspa
     )
     alone = SearchLibraryTool(shelves.library, allowed=["tea"]).handle({"query": "green tea"})
     assert "1. green.txt (line 1, chunk 0)\n" in alone, "of one collection it need not be said"
-
-
-def test_an_unknown_collection_is_answered_with_the_nearest(shelves: Workspace) -> None:
-    answer = SearchLibraryTool(shelves.library).answer({"query": "tea", "collection": "Tee"})
-    assert answer.error
-    check_message(answer.text, "'Tee'", "'tea'?", "'tea', 'weather'")
 
 
 def test_the_technique_and_the_number_of_results_are_taken(shelves: Workspace) -> None:
