@@ -133,6 +133,8 @@ def test_options_before_a_group_reach_commands(filled: Run, tmp_path: Path, monk
 
 def test_free_name_becomes_the_display_name_of_a_collection_and_create_its_description(filled: Run) -> None:
     documents = Path("config/documents.yaml")
+    assert filled("ingest", "tea.txt", "--collection", "econ", "--create", "Prices").code == 0
+    assert "Prices" in documents.read_text(encoding="utf-8"), "it had no description"
     for description, is_written in (("What I read", True), ("Another", False)):
         done = filled("ingest", "tea.txt", "--collection", "My Papers", "--create", description)
         assert (done.code, description in documents.read_text(encoding="utf-8")) == (0, is_written)
