@@ -91,6 +91,10 @@ def test_gate_names_what_else_differs(ragistry: Run) -> None:
         done = ragistry("gate", "a.json", other)
         assert (done.code, done.err) == (code, "")
         check_message(done.out)
+    report("d.json", ["other"])
+    nothing_shared = ragistry("gate", "a.json", "d.json")
+    assert (nothing_shared.code, nothing_shared.out.count("\n")) == (2, 1)
+    assert nothing_shared.out.startswith("Not decided: ")
 
 
 def test_gate_ends_with_0_1_or_2(ragistry: Run) -> None:
