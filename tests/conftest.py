@@ -13,10 +13,11 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from filelock import FileLock
 
 if TYPE_CHECKING:
     from ragistry import RemoteWorkspace, Workspace
@@ -127,25 +128,29 @@ def write_settled(path: Path, text: str) -> None:
     os.utime(path, (minute_ago, minute_ago))
 
 
+SERVERS = pytest.StashKey[tuple[ExitStack, IO[str]]]()
+"""The servers that a worker started, and a file that each worker locks while it uses servers of the run."""
+
+
 def _of_the_run(request: pytest.FixtureRequest, name: str, start: Callable[[Path], AbstractContextManager[Any]]) -> Any:
-    """Return the server of all workers; the one that started it waits, after its last test, until no other uses it."""
-    folder = request.getfixturevalue("tmp_path_factory").getbasetemp()
-    folder = folder.parent if hasattr(request.config, "workerinput") else folder
-    stack = ExitStack()
-    request.config.add_cleanup(stack.close)
-    state = stack.enter_context((folder / f"{name}.lock").open("a+b"))
-    fcntl.flock(state, fcntl.LOCK_EX)
-    state.seek(0)
-    if content := state.read():
-        server = pickle.loads(content)
-    else:
-        server = replace(stack.enter_context(start(folder / name)), process=None)  # no test may end it
-        state.write(pickle.dumps(server))
-        state.flush()
-        stack.callback(state.truncate, 0)
-        stack.callback(fcntl.flock, state, fcntl.LOCK_EX)
-    fcntl.flock(state, fcntl.LOCK_SH)
-    return server
+    """Return the server of all workers; the one that started it stops it when no other can use it any more."""
+    config, folder = request.config, request.getfixturevalue("tmp_path_factory").getbasetemp()
+    folder = folder.parent if hasattr(config, "workerinput") else folder
+    if SERVERS not in config.stash:
+        stack = ExitStack()
+        users = stack.enter_context((folder / "users").open("w"))
+        fcntl.flock(users, fcntl.LOCK_SH)
+        config.stash[SERVERS] = stack, users
+        config.add_cleanup(stack.close)  # after the last test, whose limit of time does not count
+    stack, users = config.stash[SERVERS]
+    known = folder / f"{name}.server"
+    with FileLock(f"{known}.lock"):
+        if not known.exists():
+            server = stack.enter_context(start(folder / name))
+            known.write_bytes(pickle.dumps(replace(server, process=None)))  # no test may end it
+            stack.callback(known.unlink)
+            stack.callback(fcntl.flock, users, fcntl.LOCK_EX)  # waits for the others; gives up the own lock meanwhile
+        return pickle.loads(known.read_bytes())
 
 
 @pytest.fixture(scope="session")
