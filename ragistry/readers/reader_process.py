@@ -130,14 +130,12 @@ def _idle_worker() -> subprocess.Popen[bytes] | None:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    package = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(
-        [*filter(None, sys.path), package]
-    )  # "" is the current folder, which may contain other modules
-    command = [sys.executable, "-P", "-m", "ragistry.readers.reader_worker"]
-    pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": path}
+    # "" is the current folder, which may contain other modules, and may be deleted while the process is kept
+    path = os.pathsep.join([*filter(None, sys.path), str(Path(__file__).resolve().parents[2])])
+    command, pipe = [sys.executable, "-P", "-m", "ragistry.readers.reader_worker"], subprocess.PIPE
+    environment = {**os.environ, "PYTHONPATH": path}
     try:
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment, cwd="/")
     except OSError as error:
         raise WorkerDiedError(f"its process cannot start: {error}") from error
 

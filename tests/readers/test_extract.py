@@ -20,6 +20,7 @@ from ragistry.readers.blocks import Place
 from ragistry.readers.extract import IMAGE_EXTS, TEXT_EXTS, extract, extract_for_attachment, extract_text
 from ragistry.readers.extracted import Extracted, ExtractLimits
 from ragistry.readers.formats import SUPPORTED_FORMATS
+from ragistry.readers.reader_process import close_workers
 from tests.messages import refused
 from tests.readers.raw_pdf import one_page
 
@@ -47,6 +48,19 @@ def test_a_pdf_is_read_by_its_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyP
     extracted = extract("a.PDF")
     assert (extracted.text, extracted.source, extracted.format) == ("Hello", "a.PDF", "pdf")
     assert extracted.places == ((0, Place(page=1)),)
+
+
+def test_a_kept_worker_needs_no_folder_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "deleted later"
+    folder.mkdir()
+    written(tmp_path / "a.pdf", one_page("Hello"))
+    written(tmp_path / "a.rst", b"Tea\n===\n\nGreen *tea*.\n")
+    monkeypatch.chdir(folder)
+    close_workers()
+    assert extract(tmp_path / "a.pdf").text == "Hello"
+    folder.rmdir()
+    assert extract(tmp_path / "a.rst").warnings == ()
+    monkeypatch.chdir(tmp_path)
 
 
 def test_the_source_is_the_path_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
