@@ -4,8 +4,9 @@
 
 A child works on a copy of the folder BASE and exits without cleaning up before one of its steps; the last child of a
 scenario completes. A step is an SQL statement that changes the database, a change of a file or folder, or a call that
-writes an index. SAMPLE: number of steps of each scenario, chosen by a seeded generator; 0: all. Prints a line for each
-child: scenario, its folder, the step.
+writes an index. SAMPLE: number of steps of each scenario that a seeded generator chooses beside the first, the last and
+every begin of a transaction, which show all that is ever committed; 0: all. Prints a line for each child: scenario, its
+folder, the step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from ragistry.stores.local import LocalStore, vectors, words
 from ragistry.testing.hashed import HashingEmbedder
 from tests.stores.local_stores import ALL, DIMENSION, Truth, moved, put, truth_of, version_of
 
-CHANGES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "CREATE", "PRAGMA wal", "PRAGMA journal_mode")
+BEGIN = "BEGIN IMMEDIATE"
+CHANGES = (BEGIN, "INSERT", "UPDATE", "DELETE", "COMMIT", "CREATE", "PRAGMA wal", "PRAGMA journal_mode")
 FILE_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.rmtree")
 CRASHED = 77
 
@@ -35,16 +37,14 @@ class Steps:
 
     def __init__(self, folder: Path, last: int, report: int) -> None:
         self.folder, self.last, self.report = str(folder), last, report
-        self.done = 0
-        self.name = ""
+        self.names = [""]
         self.counts = False
 
     def step(self, name: str) -> None:
-        if not self.counts or name == self.name:  # one of many rows or files
+        if not self.counts or name == self.names[-1]:  # one of many rows or files
             return
-        self.name = name
-        self.done += 1
-        if self.done == self.last:
+        self.names.append(name)
+        if len(self.names) - 1 == self.last:
             os.write(self.report, name.encode())
             os._exit(CRASHED)
 
@@ -127,12 +127,12 @@ def child(scenario: str, folder: Path, last: int, report: int) -> None:
     steps.counts = True
     SCENARIOS[scenario](store)
     store.close()
-    os.write(report, str(steps.done).encode())
+    os.write(report, "\n".join(steps.names[1:]).encode())
     os._exit(0)
 
 
 def run(scenario: str, base: Path, folder: Path, last: int) -> str:
-    """Run a child; return the step before which it ended, or the number of its steps if it completed."""
+    """Run a child; return the step before which it ended, or its steps, one a line, if it completed."""
     if scenario != "create":
         shutil.copytree(base, folder)
     reading, writing = os.pipe()
@@ -153,10 +153,11 @@ def main(base: Path, target: Path, sample: int, scenarios: Sequence[str]) -> Non
         place = target / scenario
         place.mkdir()
         origin = base.with_name("damaged") if scenario == "repair" else base
-        count = int(run(scenario, origin, place / "whole", 0))
-        chosen = range(1, count + 1)
-        if 0 < sample < count:  # the first and the last, and some between
-            chosen = sorted({1, count, *dice.sample(chosen, sample)})
+        steps = run(scenario, origin, place / "whole", 0).splitlines()
+        chosen = range(1, len(steps) + 1)
+        if 0 < sample < len(steps):
+            begun = [number for number, step in enumerate(steps, 1) if step == BEGIN]
+            chosen = sorted({1, len(steps), *begun, *dice.sample(chosen, sample)})
         for number in chosen:
             step = run(scenario, origin, place / f"{number:03}", number)
             sys.stdout.write(f"{scenario}\t{place / f'{number:03}'}\t{step}\n")
