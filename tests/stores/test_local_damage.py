@@ -74,6 +74,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "replaced by a folder": lambda path: (path.unlink(), path.mkdir()),
 }
 
+MISREAD = "garbled at its start", ".fast"
+"""What the library of the words does not notice, and finds other chunks by."""
+
 
 @pytest.mark.timeout(600)
 def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, tmp_path: Path) -> None:
@@ -83,8 +86,9 @@ def test_damaged_index_never_gives_a_wrong_answer(pending: Path, settled: Path, 
     for number, (damage, (work, base)) in enumerate(product(DAMAGE, works)):
         files = index_files(base)
         assert len(files) > 12
-        start = number * 5 % len(files)
-        for path in files if full_run() else files[start : start + 1]:
+        for at, path in enumerate(files):
+            if not (full_run() or at == number * 5 % len(files) or (damage, path.suffix) == MISREAD):
+                continue
             folder = Path(shutil.copytree(base, tmp_path / f"{len(damaged)} {damage} {path.name}"))
             DAMAGE[damage](folder / path.relative_to(base))
             damaged.append((work, folder))
