@@ -22,13 +22,15 @@ KILLED = f"""
 import os, signal, sys
 from ragistry.stores.local import LocalStore, migrations
 
-def step(connection):
+def first(connection):
     connection.execute({STEP!r})
+
+def second(connection):
     connection.execute("UPDATE chunks SET text = ''")
     os.kill(os.getpid(), signal.SIGKILL)
 
-migrations.FORMAT += 1
-migrations.STEPS = {{migrations.FORMAT - 1: step}}
+migrations.FORMAT += 2
+migrations.STEPS = {{migrations.FORMAT - 2: first, migrations.FORMAT - 1: second}}
 LocalStore(sys.argv[1]).count()
 """
 
