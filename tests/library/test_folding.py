@@ -33,10 +33,13 @@ def statement(month: str) -> str:
 
 @everywhere
 def test_records_of_one_form_are_all_found(workspace: Either) -> None:
-    for month in MONTHS:
-        workspace.library.ingest_text(statement(month), f"{month}.md", "notes")
-    found = workspace.search("in which month was less rent paid?", top_k=10)
-    assert {document.metadata["source_file"] for document in found.documents} == {f"{month}.md" for month in MONTHS}
+    texts = {f"{month}.md": statement(month) for month in MONTHS}
+    texts["a number.md"] = texts["July.md"].replace("450", "460")
+    texts["a name.md"] = texts["July.md"].replace("Quay", "Abbey")
+    for name, text in texts.items():
+        workspace.library.ingest_text(text, name, "notes")
+    found = workspace.search("in which month was less rent paid?", top_k=len(texts))
+    assert {document.metadata["source_file"] for document in found.documents} == {*texts}
     assert found.degraded == ()
 
 
