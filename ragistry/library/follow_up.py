@@ -11,6 +11,8 @@ from ragistry.types import Document, Where
 
 FETCH = 50
 """Number of results of both searches that are fused at once."""
+K = 2
+"""Of the fusion by rank: the best result of either search is among the first."""
 WEIGHTS = (1.0, 1.001)
 """Of two documents with the same ranks in the other order, the one that fits both questions better is first."""
 
@@ -18,7 +20,9 @@ WEIGHTS = (1.0, 1.001)
 class FollowUp:
     """Searches a query alone and with the question before in front of it, and fuses both rankings by rank.
 
-    On 309 conversations, this raised nDCG@10 of hybrid from .832 to .886.
+    It helps where the last question cannot stand alone: over the query alone, nDCG@10 of hybrid rose by .059 on 309
+    conversations that were used to choose `K`, and by .014 (not significant) on 132 others. With the usual 60 in place
+    of 2 it was .033 and -.003.
 
     Args:
         technique: The technique that searches.
@@ -39,7 +43,7 @@ class FollowUp:
         with stage("fuse", fusion="rrf") as this:
             this.documents_in = sum(map(len, rankings))
             fused = fused_documents(
-                under_present_names(rankings), "rrf", weights=WEIGHTS, top_k=top_k, fetch=FETCH, stage="follow_up"
+                under_present_names(rankings), "rrf", weights=WEIGHTS, k=K, top_k=top_k, fetch=FETCH, stage="follow_up"
             )
             this.documents_out = len(fused)
         return fused
