@@ -42,7 +42,7 @@ class RerankTechnique:
 
     class Config(TechniqueConfig):
         fetch: Whole = Field(
-            default=50, ge=1, le=TOP_K_LIMIT, description="number of candidates that the reranker scores"
+            default=20, ge=1, le=TOP_K_LIMIT, description="number of candidates that the reranker scores"
         )
         weight: Number = Field(
             default=0.3,

@@ -66,7 +66,7 @@ def test_equal_scores_are_ordered_by_id_and_one_result_has_the_highest_score():
     assert rerank(Judge(ModelError("asked")), Ready(), strict=True).retrieve("q") == []
 
 
-@pytest.mark.parametrize(("top_k", "fetched"), [(None, 50), (3, 50), (80, 80), (TOP_K_LIMIT, TOP_K_LIMIT)])
+@pytest.mark.parametrize(("top_k", "fetched"), [(None, 20), (3, 20), (80, 80), (TOP_K_LIMIT, TOP_K_LIMIT)])
 def test_base_is_asked_for_fetch_candidates_or_more(top_k, fetched):
     technique = rerank(Judge(**JUDGED))
     technique.retrieve("q", top_k=top_k, where={"page": 3})
