@@ -15,6 +15,7 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
+    Fit,
     Ranking,
     Repair,
     Role,
@@ -193,7 +194,7 @@ class LibraryStore(DocumentStore, Protocol):
     @property
     def abilities(self) -> frozenset[str]:
         """The optional abilities: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and `repair`),
-        ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`).
+        ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`), ``"fit"`` (`FitStore`).
         """
         ...
 
@@ -356,6 +357,18 @@ class WordsFirstStore(LibraryStore, Protocol):
 
     def refuse_vectors(self, numbers: Sequence[int]) -> None:
         """Record that the embedder refuses these chunks. They keep waiting, but the index does not wait for them."""
+        ...
+
+
+class FitStore(LibraryStore, Protocol):
+    """A `LibraryStore` with the ability ``"fit"``: it keeps how well its embedder knows its texts."""
+
+    def fit(self) -> Fit | None:
+        """Return what was recorded for the embedder of the vectors in use; None before that."""
+        ...
+
+    def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+        """Record it, unless another embedder is in use by now."""
         ...
 
 

@@ -172,6 +172,35 @@ class EmbedderFingerprint:
     probe: str = field(default="", compare=False)
 
 
+KNOWN = 0.4
+"""The score of a `Fit` from which on a fusion relies on the vectors as much as on words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well the embedder of a store knows its texts (`library.fit`).
+
+    Attributes:
+        score: How far the best chunks stand out for a sentence of the texts, above noise; about 0 to 1.
+        chunks: Number of chunks of the store when it was measured.
+        language: The language of most texts by its code; empty if unknown.
+    """
+
+    score: float
+    chunks: int
+    language: str = ""
+
+    @property
+    def weight(self) -> float:
+        """What a ranking by these vectors counts in a fusion, 0.01 to 1; not 0, since words may find nothing."""
+        return min(1.0, max(0.01, max(0.0, self.score / KNOWN) ** 2))
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the embedder hardly knows the texts."""
+        return self.score < 0.3
+
+
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
     """One source in a store.

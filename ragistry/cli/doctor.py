@@ -259,6 +259,7 @@ def _load(reader: AddedReader) -> str:
 
 def _languages(opened: Workspace) -> list[CheckResult]:
     """Collections whose texts do not suit the embedding model or the setting ``language``."""
+    from ragistry.library.fit import recorded_fit_line
     from ragistry.models.known import is_english
     from ragistry.text.detection import detect_language, language_warnings
 
@@ -272,6 +273,8 @@ def _languages(opened: Workspace) -> list[CheckResult]:
             english_model=is_english(model),
         )
         findings += [CheckResult(f"language of {collection}", "warning", line) for line in lines]
+    if line := recorded_fit_line(opened.store):
+        findings.append(CheckResult("texts", "warning", line))
     return findings
 
 

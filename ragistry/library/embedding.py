@@ -19,6 +19,7 @@ from ragistry.errors import (
     ModelNotFoundError,
     UnsupportedError,
 )
+from ragistry.library.fit import measure_if_due
 from ragistry.stores.vectors import unit_vectors
 from ragistry.types import Chunk, Document, Progress
 from ragistry.utils.fingerprints import REFILL, differences
@@ -66,6 +67,7 @@ def reembed(store: LibraryStore, embedder: Embedder, progress: Progress | None =
             done += _reembed_batch(target, embedder, chunks)
             after = chunks[-1][0]
         elif target.switch_vectors(fingerprint):
+            measure_if_due(store, embedder)
             return done
         else:  # chunks were added meanwhile
             after = 0

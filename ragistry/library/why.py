@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from ragistry.chunking.places import places_in
 from ragistry.errors import QueryError, RagistryError
+from ragistry.library.fit import recorded_fit_line
 from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService, technique_of
 from ragistry.protocols import LibraryStore
@@ -254,9 +255,8 @@ class _Search:
             message = f"ranked too low: {asked} of {plain.technique}"
         else:
             message = f"ranked too low: rank {first.rank} in {plain.technique}, and the search shows {plain.top_k}"
-        return replace(
-            plain, cause="ranked low", message=message, rank=first.rank, ranks=ranks, remedies=_higher(ranks, plain)
-        )
+        higher = (*_higher(ranks, plain), *filter(None, [recorded_fit_line(store)]))
+        return replace(plain, cause="ranked low", message=message, rank=first.rank, ranks=ranks, remedies=higher)
 
     def _with_words(self, chunks: Sequence[Document]) -> bool:
         ids = {one.id for one in chunks}

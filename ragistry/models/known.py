@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragistry.types import Role
+from ragistry.text.languages import language_name
+from ragistry.types import KNOWN, Fit, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,15 @@ def is_english(name: str) -> bool:
     """Return whether the model is known to support English only."""
     known = known_model(name)
     return known is not None and known.languages == "en"
+
+
+def fit_line(fit: Fit | None, model: str) -> str:
+    """Say that a model hardly knows the texts of a library; empty if it knows them, or if that is unknown."""
+    if fit is None or not fit.is_weak:
+        return ""
+    is_foreign = is_english(model) and fit.language not in ("", "en")
+    remedy = f"; `embed_model: multilingual` is made for {language_name(fit.language)}" if is_foreign else ""
+    return f"{model} hardly knows these texts ({max(0, fit.score):.2f} of {KNOWN}), so words decide{remedy}"
 
 
 def prefixes_of(model: str) -> dict[Role, str]:

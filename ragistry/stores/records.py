@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +23,7 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
+    Fit,
     ScoreKind,
     SourceInfo,
     StageScore,
@@ -183,6 +186,17 @@ def check_embedder(record: EmbedderRecord, fingerprint: EmbedderFingerprint) -> 
 def is_of(recorded: str | None, fingerprint: EmbedderFingerprint) -> bool:
     """Return whether the recorded fingerprint is of this embedder."""
     return recorded is not None and not differences(from_json(recorded), fingerprint)
+
+
+def fit_to_json(fit: Fit) -> str:
+    """Write a measurement as text for `recorded_fit`."""
+    return json.dumps(asdict(fit))
+
+
+@lru_cache(maxsize=16)
+def recorded_fit(text: str | None) -> Fit | None:
+    """Read what `fit_to_json` wrote."""
+    return None if text is None else Fit(**json.loads(text))
 
 
 def superseded_error(record: EmbedderRecord, fingerprint: EmbedderFingerprint) -> EmbeddingMismatchError:

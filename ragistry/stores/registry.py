@@ -20,13 +20,13 @@ from ragistry.config.problems import Problems, dotted, explain
 from ragistry.config.resolve import StoreEntry
 from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, StoreError
 from ragistry.plugins import find_class
-from ragistry.protocols import LibraryStore, ReembedStore, WordsFirstStore
+from ragistry.protocols import FitStore, LibraryStore, ReembedStore, WordsFirstStore
 
 if TYPE_CHECKING:
     from ragistry.stores.local import LocalStore
 
 GROUP = "ragistry.stores"
-PROTOCOLS = {"reembed": ReembedStore, "words_first": WordsFirstStore}
+PROTOCOLS = {"reembed": ReembedStore, "words_first": WordsFirstStore, "fit": FitStore}
 """The protocols of those abilities that need more methods."""
 RESOURCES = ("folder", "language", "exclusive", "collection")
 

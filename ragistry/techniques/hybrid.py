@@ -8,14 +8,15 @@ from dataclasses import replace
 from itertools import islice
 from math import fsum, inf
 from operator import mul
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.parse import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
-from ragistry.protocols import Technique
+from ragistry.models.known import fit_line
+from ragistry.protocols import DocumentStore, FitStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, is_built_in
 from ragistry.techniques.classes import Complaint
 from ragistry.techniques.fusion import (
@@ -49,7 +50,8 @@ class HybridTechnique:
     With ``gate``, the weight of a base is multiplied by how far its best score stands out for this query
     (`techniques.fusion.prominences`). This reduces a weak base: vectors of a model that does not know the language, or
     words that are in every document. It is computed for each query, so it suits a library with an English and a German
-    collection. The trace shows the weight of each base.
+    collection. The weight of vectors whose embedder hardly knows the texts is then reduced for the whole library
+    (`types.Fit`). The trace shows the weight of each base.
 
     The scores of the bases are in ``scores`` of a document. Its own score is 0 or more by ``dbsf``, 0 to 1 by
     ``min_max``, and small by ``rrf`` (with ``k: 60`` and two bases at most 2/61). Results that need more than ``fetch``
@@ -79,7 +81,9 @@ class HybridTechnique:
                 raise ValueError(f"must be numbers from 0 to 1,000,000, at least one above 0, got {weights!r}")
             return weights
 
-    def __init__(self, config: Configuration, *, bases: Sequence[Technique]) -> None:
+    def __init__(
+        self, config: Configuration, *, bases: Sequence[Technique], store: DocumentStore | None = None
+    ) -> None:
         self.config = parse_config(self.Config, config, type(self).__name__)
         self.bases = bases
         if not bases:
@@ -89,6 +93,7 @@ class HybridTechnique:
         weights = self.config.weights or [1.0] * len(bases)
         self._asked = [base for base, weight in zip(bases, weights, strict=True) if weight]
         self._weights = [weight for weight in weights if weight]
+        self._store = cast("FitStore", store) if "fit" in getattr(store, "abilities", ()) else None
         self.can_rank = all(is_built_in(base) and getattr(base, "can_rank", False) for base in self._asked)
 
     @staticmethod
@@ -113,7 +118,8 @@ class HybridTechnique:
         found = under_present_names([base.retrieve(query, top_k=depth, where=where) for base in self._asked])
         with stage("fuse", fusion=self.config.fusion) as this:
             known = [distinct(ranking) for ranking in found]
-            values = self._fused([scores_of(documents) for documents in known], wanted, this)
+            kinds = [documents[0].scores[-1].kind if documents and documents[0].scores else "" for documents in found]
+            values = self._fused([scores_of(documents) for documents in known], kinds, wanted, this)
             best = sorted(values, key=lambda identity: (-values[identity], identity))[:wanted]
             this.documents_out = len(best)
             return [
@@ -145,7 +151,8 @@ class HybridTechnique:
                 return None
             rankings.append(ranking)
         with stage("fuse", fusion=self.config.fusion) as this:
-            values = self._fused([ranking.scores for ranking in rankings], wanted, this)
+            kinds = [ranking.kind for ranking in rankings]
+            values = self._fused([ranking.scores for ranking in rankings], kinds, wanted, this)
             best = sorted(values, key=values.__getitem__, reverse=True)
             last = values[best[wanted - 1]] if len(best) > wanted else -inf
             scores = {key: value for key in best if (value := values[key]) >= last}
@@ -155,9 +162,11 @@ class HybridTechnique:
     def _fused(
         self,
         rankings: Sequence[Mapping[Identity, float]],
+        kinds: Sequence[str],
         wanted: int,
         this: OpenStage,
     ) -> dict[Identity, float]:
+        """Fuse the scores of the bases; ``kinds``: those of their scores."""
         this.documents_in = sum(map(len, rankings))
         weights, fusion = self._weights, self.config.fusion
         is_gated = self.config.gate and len(rankings) > 1
@@ -167,6 +176,11 @@ class HybridTechnique:
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
             if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
+                if "cosine" in kinds and self._store is not None and (fit := self._store.fit()) is not None:
+                    pairs = zip(weights, kinds, strict=True)
+                    weights = [weight * fit.weight if kind == "cosine" else weight for weight, kind in pairs]
+                    recorded = self._store.embedder() if fit.is_weak else None
+                    this.detail["fit"] = fit_line(fit, recorded.model) if recorded else round(fit.score, 2)
                 this.detail["gate"] = [
                     {
                         "base": getattr(base, "name", type(base).__name__),

@@ -12,6 +12,7 @@ from examples.own_store import DictStore
 from ragistry.stores.local import LocalStore
 from ragistry.testing.stores import (
     DocumentStoreConformance,
+    FitConformance,
     LibraryStoreConformance,
     ReembedConformance,
     RepairConformance,
@@ -31,7 +32,7 @@ class TestDictStore(Conformance):
         return DictStore()
 
 
-class TestLocalStore(Conformance, TextSearchConformance, RepairConformance, ReembedConformance):
+class TestLocalStore(Conformance, TextSearchConformance, RepairConformance, ReembedConformance, FitConformance):
     @pytest.fixture
     def store(self, local):
         return local
@@ -56,7 +57,7 @@ class TestChromaStoreServed(Conformance):
         return served
 
 
-class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance):
+class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance, FitConformance):
     @pytest.fixture
     def store(self, stored):
         return stored

@@ -34,6 +34,7 @@ from ragistry.evaluation.systems.read_only import STORE, ReadOnly
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.embedding import embed_each
+from ragistry.library.fit import measure_if_due
 from ragistry.library.ingest.run import Ingest, refused_error
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore
@@ -57,7 +58,7 @@ WORDS_ALONE = EmbedderFingerprint("none", "words alone", "", 1)
 """Embedder recorded for an index without vectors; its store has one constant number per chunk."""
 TIMED_TEXTS = 16
 """Number of texts that are embedded first, to estimate the time of all."""
-_LAYOUT = 6
+_LAYOUT = 7
 """Version of the chunks' metadata and of the card; increase it to rebuild every index."""
 
 
@@ -324,6 +325,8 @@ def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
             writer.rows = [row._replace(embedding=vector) for row, vector in zip(writer.rows, vectors, strict=True)]
         embedding, embedding_cpu = perf_counter() - embedding, process_time() - embedding_cpu
         store.add_documents(writer.rows)
+        if corpus.vectors is not None:
+            measure_if_due(store, corpus.vectors)
     limit = 0 if corpus.vectors is None else counter.fingerprint.max_tokens
     embed_seconds, embed_cpu, tokens = (0.0, 0.0, 0.0) if corpus.vectors is None else corpus.vectors.cost(texts)
     cost = IndexCost(

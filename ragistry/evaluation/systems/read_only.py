@@ -10,7 +10,7 @@ from ragistry.errors import UnsupportedError
 from ragistry.protocols import as_ranking_store
 
 STORE = frozenset(
-    {"abilities", "search", "search_text", "rank", "get", "vectors", "scan", "count", "sources", "embedder"}
+    {"abilities", "search", "search_text", "rank", "get", "vectors", "scan", "count", "sources", "embedder", "fit"}
 )
 """It has no ``version``, so that techniques remember no answers and each query costs what it costs alone."""
 LIBRARY = frozenset({"collections", "sources", "list_sources", "list_sources_detail", "list_collections", "count"})

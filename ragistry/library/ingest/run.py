@@ -30,10 +30,11 @@ from ragistry.errors import (
     WorkerLostError,
 )
 from ragistry.library.embedding import PLAIN, embed_each, embed_waiting
+from ragistry.library.fit import measure_if_due
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, is_same_file, taken
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
-from ragistry.models.known import is_english
+from ragistry.models.known import fit_line, is_english
 from ragistry.protocols import Embedder, LibraryStore, WordsFirstStore
 from ragistry.readers.formats import with_readers
 from ragistry.text.detection import detect_language, language_warnings
@@ -190,6 +191,9 @@ class Ingest:
         if self.report.added or self.report.updated:
             self._check_language()
         if self.report.added or self.report.updated or self.report.embedded:
+            fit = measure_if_due(self.store, self.embedder)
+            if line := fit_line(fit, self.embedder.fingerprint.model):
+                self.report.warnings.append(line)
             self.store.flush()
         if progress is not None:
             progress("", len(sources), len(sources))

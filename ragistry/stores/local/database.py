@@ -38,7 +38,8 @@ CREATE TABLE head (
     generation INTEGER NOT NULL DEFAULT 0,  -- grows when all vectors are replaced
     dimension INTEGER NOT NULL DEFAULT 0,   -- numbers in a vector; 0 before the first
     embedder TEXT,                          -- fingerprint, JSON
-    next_embedder TEXT                      -- the one whose vectors are in next_vectors
+    next_embedder TEXT,                     -- the one whose vectors are in next_vectors
+    fit TEXT                                -- how well the embedder knows the texts, JSON
 );
 INSERT INTO head (one) VALUES (1);
 CREATE TABLE sources (
@@ -87,13 +88,14 @@ class Head:
     dimension: int
     embedder: str | None
     next_embedder: str | None
+    fit: str | None
     removed: int
     waiting: bool = False
     settled: int = 0
 
 
 HEAD = (
-    "SELECT version, next_key, generation, dimension, embedder, next_embedder, "
+    "SELECT version, next_key, generation, dimension, embedder, next_embedder, fit, "
     "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'removed'), 0), EXISTS (SELECT 1 FROM waiting), "
     "coalesce((SELECT min(key) FROM waiting WHERE NOT refused), next_key) FROM head"
 )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import advance, read_head
-from ragistry.stores.records import is_of, superseded_error
+from ragistry.stores.records import fit_to_json, is_of, superseded_error
 from ragistry.stores.vectors import checked_vectors
-from ragistry.types import Chunk, EmbedderFingerprint
+from ragistry.types import Chunk, EmbedderFingerprint, Fit
 from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
@@ -21,8 +21,18 @@ if TYPE_CHECKING:
 
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
-    """Record the embedder."""
-    connection.execute("UPDATE head SET embedder = ?, dimension = ?", (to_json(fingerprint), fingerprint.dimension))
+    """Record the embedder; how well it knows the texts is unknown."""
+    connection.execute(
+        "UPDATE head SET embedder = ?, dimension = ?, fit = NULL", (to_json(fingerprint), fingerprint.dimension)
+    )
+
+
+def record_fit(connection: sqlite3.Connection, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+    """Record how well this embedder knows the texts, unless it was replaced meanwhile."""
+    head = read_head(connection)
+    if is_of(head.embedder, fingerprint):
+        connection.execute("UPDATE head SET fit = ?", (fit_to_json(fit),))
+        advance(connection, head)
 
 
 def begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:

@@ -15,7 +15,7 @@ from ragistry.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FORMAT = 13
+FORMAT = 14
 
 
 def _add_waiting(connection: sqlite3.Connection) -> None:
@@ -36,7 +36,14 @@ def _add_missing(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE head SET generation = generation + 1 WHERE changes()")
 
 
-STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {10: _add_waiting, 11: _add_line_feeds, 12: _add_missing}
+def _add_fit(connection: sqlite3.Connection) -> None:
+    """How well the embedder knows the texts is recorded; the next ingest measures it."""
+    connection.execute("ALTER TABLE head ADD COLUMN fit TEXT")
+
+
+STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
+    10: _add_waiting, 11: _add_line_feeds, 12: _add_missing, 13: _add_fit,
+}  # fmt: skip
 """From each format that can be migrated, the step to the next one. It runs within the transaction."""
 
 

@@ -118,7 +118,7 @@ def clear(connection: sqlite3.Connection) -> None:
     for table in ("sources", "chunks", "vectors", "next_vectors", "waiting", "removed", "indexes"):
         connection.execute(f"DELETE FROM {table}")
     connection.execute(
-        "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL"
+        "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL, fit = NULL"
     )
 
 

@@ -192,7 +192,7 @@ class _Found:
                 new.execute("INSERT OR IGNORE INTO sources VALUES (?,?,?,?,?,?,?)", row)
             if kept[id] < chunks:
                 again.append((collection, source_file))
-        head = self.head or Head(time_ns(), 0, 0, 0, None, None, 0)
+        head = self.head or Head(time_ns(), 0, 0, 0, None, None, None, 0)
         next_key = max([head.next_key, *(key + 1 for key in self.source_of)])
         new.execute(
             "UPDATE head SET version = ?, next_key = ?, generation = ?, dimension = ?, embedder = ?",

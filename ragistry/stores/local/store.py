@@ -33,6 +33,7 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
+    Fit,
     Ranking,
     Repair,
     ScoreKind,
@@ -75,7 +76,7 @@ class LocalStore:
     ``language``: language of the words (`text.analysis`).
     """
 
-    abilities = frozenset({"text", "repair", "reembed", "words_first"})
+    abilities = frozenset({"text", "repair", "reembed", "words_first", "fit"})
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -429,6 +430,14 @@ class LocalStore:
     def embedder(self) -> EmbedderFingerprint | None:
         with self._database.read() as connection:
             return records.recorded_embedder(read_head(connection))
+
+    def fit(self) -> Fit | None:
+        with self._database.read() as connection:
+            return records.recorded_fit(read_head(connection).fit)
+
+    def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+        with self._database.write() as connection:
+            embedding.record_fit(connection, fit, fingerprint)
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""

@@ -28,8 +28,11 @@ from ragistry.errors import (
 from ragistry.stores.records import half_character_error
 from ragistry.utils.wording import one_line
 
-FORMAT = 2
-STEPS: Mapping[int, str] = {1: "SELECT"}  # chunks have ``line_feeds`` in their metadata; earlier ones have none
+FORMAT = 3
+STEPS: Mapping[int, str] = {
+    1: "SELECT",  # chunks have ``line_feeds`` in their metadata; earlier ones have none
+    2: "ALTER TABLE head ADD COLUMN fit text",
+}
 """From each format that can be migrated, the statements that lead to the next one. All steps are one transaction."""
 CONNECT_SECONDS = 5
 ATTEMPTS = 4
@@ -54,7 +57,8 @@ CREATE TABLE head (
     chunks bigint NOT NULL DEFAULT 0,
     dimension integer NOT NULL DEFAULT 0,    -- numbers in a vector; 0 before the first
     embedder text,                           -- fingerprint, JSON
-    next_embedder text                       -- the one whose vectors are in the table of the next generation
+    next_embedder text,                      -- the one whose vectors are in the table of the next generation
+    fit text                                 -- how well the embedder knows the texts, JSON
 ) WITH (fillfactor = 10);
 CREATE TABLE changes (                       -- the numbers follow the order of commits: see `Database.write`
     number bigint PRIMARY KEY,
@@ -90,7 +94,7 @@ CREATE INDEX chunks_by_facet ON chunks USING gin (facets jsonb_path_ops);
 """
 
 HEAD = """
-SELECT format, number, mark, generation, chunks, dimension, embedder, next_embedder,
+SELECT format, number, mark, generation, chunks, dimension, embedder, next_embedder, fit,
        coalesce((SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('nearest_' || generation)), false),
        CASE WHEN pg_is_in_recovery()
        THEN coalesce(pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), 0)::bigint ELSE 0 END
@@ -122,6 +126,7 @@ class Head:
     dimension: int
     embedder: str | None
     next_embedder: str | None
+    fit: str | None
     has_index: bool
     behind: int
 
@@ -359,7 +364,7 @@ def _format(connection: Connection) -> int:
 
 def read_head(connection: Connection, place: str) -> Head:
     """Read the state of the store. Raises `StoreError` for tables of another version."""
-    found, *fields = connection.execute(HEAD).fetchone() or (0, 0, "", 0, 0, 0, None, None, False, 0)
+    found, *fields = connection.execute(HEAD).fetchone() or (0, 0, "", 0, 0, 0, None, None, None, False, 0)
     if found > FORMAT:
         raise StoreError(
             f"{place}: written by a newer version of Ragistry (format {found}, this one has {FORMAT}); update "

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ragistry.stores.postgres import rows
 from ragistry.stores.postgres.database import Connection, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.where import Sql
-from ragistry.stores.records import check_embedder, is_of, superseded_error
+from ragistry.stores.records import check_embedder, fit_to_json, is_of, superseded_error
 from ragistry.stores.vectors import checked_vectors
-from ragistry.types import Chunk, EmbedderFingerprint
+from ragistry.types import Chunk, EmbedderFingerprint, Fit
 from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
@@ -26,8 +26,14 @@ def record_embedder(write: Transaction, fingerprint: EmbedderFingerprint) -> Non
     write.connection.execute("SELECT FROM head FOR UPDATE")
     if not check_embedder(read_head(write.connection, ""), fingerprint):
         write.connection.execute(
-            "UPDATE head SET embedder = %s, dimension = %s", (to_json(fingerprint), fingerprint.dimension)
+            "UPDATE head SET embedder = %s, dimension = %s, fit = NULL", (to_json(fingerprint), fingerprint.dimension)
         )
+
+
+def record_fit(write: Transaction, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+    """Record how well this embedder knows the texts, unless it was replaced meanwhile."""
+    if is_of(write.head.embedder, fingerprint):
+        write.connection.execute("UPDATE head SET fit = %s", (fit_to_json(fit),))
 
 
 def begin(write: Transaction, fingerprint: EmbedderFingerprint) -> None:
@@ -76,7 +82,7 @@ def switch(write: Transaction, fingerprint: EmbedderFingerprint) -> bool:
         return False
     write.connection.execute(f"DROP TABLE {head.vectors}")
     write.connection.execute(
-        "UPDATE head SET generation = generation + 1, next_embedder = NULL, embedder = %s, dimension = %s",
+        "UPDATE head SET generation = generation + 1, next_embedder = NULL, embedder = %s, dimension = %s, fit = NULL",
         (to_json(fingerprint), fingerprint.dimension),
     )
     return True

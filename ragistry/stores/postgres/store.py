@@ -36,6 +36,7 @@ from ragistry.stores.records import (
     check_stored,
     in_order,
     recorded_embedder,
+    recorded_fit,
 )
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
@@ -45,6 +46,7 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
+    Fit,
     Repair,
     ScoreKind,
     SourceInfo,
@@ -86,7 +88,7 @@ class PostgresStore:
     dead rows until the server vacuums, and in its write-ahead log and backups.
     """
 
-    abilities = frozenset({"text", "reembed"})
+    abilities = frozenset({"text", "reembed", "fit"})
 
     class Config(BaseModel):
         """The settings of ``store: {use: postgres}``."""
@@ -223,7 +225,7 @@ class PostgresStore:
             create_vectors(connection, head.next_vectors)
             connection.execute(
                 "UPDATE head SET generation = generation + 1, chunks = 0, dimension = 0, embedder = NULL, "
-                "next_embedder = NULL"
+                "next_embedder = NULL, fit = NULL"
             )
 
         self._write(clear, alone=True)
@@ -430,6 +432,12 @@ class PostgresStore:
 
     def embedder(self) -> EmbedderFingerprint | None:
         return self._read(lambda connection: recorded_embedder(self._head(connection)))
+
+    def fit(self) -> Fit | None:
+        return self._read(lambda connection: recorded_fit(self._head(connection).fit))
+
+    def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+        self._write(lambda write: embedding.record_fit(write, fit, fingerprint))
 
     # Maintenance
 

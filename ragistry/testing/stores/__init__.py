@@ -7,8 +7,8 @@
             yield store
             store.close()
 
-The first two test the protocols of these names; `TextSearchConformance`, `RepairConformance` and `ReembedConformance`
-test the abilities "text", "repair" and "reembed". For full messages of failed tests, add
+The first two test the protocols of these names; `TextSearchConformance`, `RepairConformance`, `ReembedConformance`
+and `FitConformance` test the abilities "text", "repair", "reembed" and "fit". For full messages of failed tests, add
 ``pytest.register_assert_rewrite("ragistry.testing.stores")`` to your conftest.py.
 """
 
@@ -16,7 +16,12 @@ from __future__ import annotations
 
 from ragistry.testing.stores.conditions import ConditionConformance
 from ragistry.testing.stores.deleting import DeletingConformance
-from ragistry.testing.stores.library import LibraryStoreConformance, ReembedConformance, RepairConformance
+from ragistry.testing.stores.library import (
+    FitConformance,
+    LibraryStoreConformance,
+    ReembedConformance,
+    RepairConformance,
+)
 from ragistry.testing.stores.reading import ReadingConformance
 from ragistry.testing.stores.searching import SearchConformance
 from ragistry.testing.stores.text_search import TextSearchConformance
@@ -24,6 +29,7 @@ from ragistry.testing.stores.writing import WritingConformance
 
 __all__ = [
     "DocumentStoreConformance",
+    "FitConformance",
     "LibraryStoreConformance",
     "ReembedConformance",
     "RepairConformance",

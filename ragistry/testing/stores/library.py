@@ -17,9 +17,9 @@ from ragistry.errors import (
     UnsupportedError,
 )
 from ragistry.library.embedding import reembed
-from ragistry.protocols import LibraryStore
+from ragistry.protocols import FitStore, LibraryStore
 from ragistry.testing.stores.chunks import EAST, NORTH, UP, chunk, source
-from ragistry.types import Chunk, EmbedderFingerprint, Repair, Role, SourceInfo
+from ragistry.types import Chunk, EmbedderFingerprint, Fit, Repair, Role, SourceInfo
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -59,7 +59,7 @@ class LibraryStoreConformance:
         assert isinstance(store, LibraryStore)
 
     def test_what_is_not_an_ability_raises_unsupported_error(self, store: LibraryStore) -> None:
-        assert store.abilities <= {*CALLS, "reembed", "words_first"}
+        assert store.abilities <= {*CALLS, "reembed", "words_first", "fit"}
         for name, arguments in (call for ability in CALLS.keys() - store.abilities for call in CALLS[ability]):
             with pytest.raises(UnsupportedError):
                 getattr(store, name)(*arguments)
@@ -305,3 +305,22 @@ class ReembedConformance:
         assert len(store.search(EAST)) == 6
         reembed(store, Flat())
         assert len(store.search([1.0, 0.0])) == 6
+
+
+class FitConformance:
+    """The ability ``"fit"``, of a store with the ability ``"reembed"``."""
+
+    def test_a_measurement_is_of_the_embedder_in_use(self, store: FitStore) -> None:
+        fit = Fit(0.25, 120, "ar")
+        assert store.fit() is None
+        store.use_embedder(MINILM)
+        store.replace_source("c", "f.md", source("c", "f.md", ["one", "two"]))
+        store.record_fit(fit, Flat.fingerprint)
+        assert store.fit() is None
+        store.record_fit(fit, MINILM)
+        assert store.fit() == fit
+        reembed(store, Flat())
+        assert store.fit() is None
+        store.record_fit(fit, Flat.fingerprint)
+        store.clear_collection()
+        assert store.fit() is None
