@@ -148,7 +148,7 @@ def _of_the_run(request: pytest.FixtureRequest, name: str, start: Callable[[Path
         if not known.exists():
             server = stack.enter_context(start(folder / name))
             known.write_bytes(pickle.dumps(replace(server, process=None)))  # no test may end it
-            stack.callback(known.unlink)
+            stack.callback(known.unlink, missing_ok=True)  # pytest may have removed it
             stack.callback(fcntl.flock, users, fcntl.LOCK_EX)  # waits for the others; gives up the own lock meanwhile
         return pickle.loads(known.read_bytes())
 
