@@ -110,6 +110,7 @@ class Ranking:
         read: Reads the documents of keys, with score 0; None if the store has changed since this snapshot.
         places: Reads ids and sources of keys; None likewise.
         parts: The rankings that were fused to this one.
+        fit: How well the embedder of the store knows its texts; None if unknown.
     """
 
     scores: Mapping[int, float]
@@ -119,6 +120,7 @@ class Ranking:
     read: Callable[[Sequence[int]], Mapping[int, Document] | None]
     places: Callable[[Sequence[int]], Mapping[int, Place] | None]
     parts: tuple[Ranking, ...] = ()
+    fit: Fit | None = None
 
     def stage_scores(self, key: int) -> tuple[StageScore, ...]:
         """Return the scores of all stages for one chunk, earliest first."""

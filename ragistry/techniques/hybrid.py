@@ -32,7 +32,7 @@ from ragistry.techniques.fusion import (
     whole_parts,
 )
 from ragistry.trace import OpenStage, stage
-from ragistry.types import TOP_K_LIMIT, Document, Ranking, StageScore, Where, ranked
+from ragistry.types import TOP_K_LIMIT, Document, Fit, Ranking, StageScore, Where, ranked
 from ragistry.utils.where import Condition, normalise
 
 ATTEMPTS = 3
@@ -119,7 +119,8 @@ class HybridTechnique:
         with stage("fuse", fusion=self.config.fusion) as this:
             known = [distinct(ranking) for ranking in found]
             kinds = [documents[0].scores[-1].kind if documents and documents[0].scores else "" for documents in found]
-            values = self._fused([scores_of(documents) for documents in known], kinds, wanted, this)
+            fit = self._store.fit() if self._store is not None else None
+            values = self._fused([scores_of(documents) for documents in known], kinds, fit, wanted, this)
             best = sorted(values, key=lambda identity: (-values[identity], identity))[:wanted]
             this.documents_out = len(best)
             return [
@@ -152,7 +153,7 @@ class HybridTechnique:
             rankings.append(ranking)
         with stage("fuse", fusion=self.config.fusion) as this:
             kinds = [ranking.kind for ranking in rankings]
-            values = self._fused([ranking.scores for ranking in rankings], kinds, wanted, this)
+            values = self._fused([ranking.scores for ranking in rankings], kinds, rankings[0].fit, wanted, this)
             best = sorted(values, key=values.__getitem__, reverse=True)
             last = values[best[wanted - 1]] if len(best) > wanted else -inf
             scores = {key: value for key in best if (value := values[key]) >= last}
@@ -163,10 +164,11 @@ class HybridTechnique:
         self,
         rankings: Sequence[Mapping[Identity, float]],
         kinds: Sequence[str],
+        fit: Fit | None,
         wanted: int,
         this: OpenStage,
     ) -> dict[Identity, float]:
-        """Fuse the scores of the bases; ``kinds``: those of their scores."""
+        """Fuse the scores of the bases; ``kinds``: those of their scores, ``fit``: how well vectors know the texts."""
         this.documents_in = sum(map(len, rankings))
         weights, fusion = self._weights, self.config.fusion
         is_gated = self.config.gate and len(rankings) > 1
@@ -176,10 +178,10 @@ class HybridTechnique:
             spreads = spreads_of(part) if is_gated or fusion == "dbsf" else None
             if is_gated and spreads is not None and "gate" not in this.detail:  # the first part decides for all
                 weights = gated(weights, prominence := prominences(part, spreads))
-                if "cosine" in kinds and self._store is not None and (fit := self._store.fit()) is not None:
+                if "cosine" in kinds and fit is not None:
                     pairs = zip(weights, kinds, strict=True)
                     weights = [weight * fit.weight if kind == "cosine" else weight for weight, kind in pairs]
-                    recorded = self._store.embedder() if fit.is_weak else None
+                    recorded = self._store.embedder() if fit.is_weak and self._store is not None else None
                     this.detail["fit"] = fit_line(fit, recorded.model) if recorded else round(fit.score, 2)
                 this.detail["gate"] = [
                     {

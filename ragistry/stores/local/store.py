@@ -330,7 +330,7 @@ class LocalStore:
                     else:
                         scores = records.best_scores(found, top_k, kind, ids_of=ids_of)
                         made = Ranking(
-                            scores, stage, kind, snapshot=(self, head.version),
+                            scores, stage, kind, snapshot=(self, head.version), fit=records.recorded_fit(head.fit),
                             read=partial(self._read_ranked, rows.documents, head.version),
                             places=partial(self._read_ranked, rows.places, head.version),
                         )  # fmt: skip
