@@ -314,7 +314,7 @@ class Logging(LocalStore):
 
 @pytest.mark.parametrize(("store", "named"), [
     ("{use: 'wrong_wrappers:Passing'}", ("search_text", "move_source", "subclass a store")),
-    ("{use: 'wrong_wrappers:Copied'}", ("lacks add_vectors, begin_vectors, lacking_vectors,", "WordsFirstStore")),
+    ("{use: 'wrong_wrappers:Copied'}", ("lacks add_vectors, begin_vectors, fit, lacking_vectors,", "WordsFirstStore")),
     ("{use: 'wrong_wrappers:Logging', lgo: x}", ("store.lgo", "log")),
     ("{use: 'wrong_wrappers:Logging', lock_timeout: -1}", ("store.lock_timeout",)),
 ])  # fmt: skip

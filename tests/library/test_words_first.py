@@ -353,6 +353,7 @@ def test_cancelled_task_leaves_whole_sources(workspace: Workspace, corpus: Corpu
 
 
 WITHOUT = "key IN (SELECT key FROM vectors WHERE key % 3 = 1)"
+WITHOUT_FIT = "ALTER TABLE head DROP COLUMN fit"
 LOST = {  # ways in which three of nine chunks lose their vectors
     "damaged": f"UPDATE vectors SET crc = crc + 1 WHERE {WITHOUT}",
     "shortened": f"UPDATE vectors SET vector = x'00' WHERE {WITHOUT}",
@@ -360,9 +361,9 @@ LOST = {  # ways in which three of nine chunks lose their vectors
     "removed in a re-embedding that was ended": (
         f"DELETE FROM vectors WHERE {WITHOUT}; INSERT INTO next_vectors SELECT * FROM vectors LIMIT 2"
     ),
-    "format 10": f"DELETE FROM vectors WHERE {WITHOUT}; DROP TABLE waiting; PRAGMA user_version = 10",
-    "format 11": f"DELETE FROM vectors WHERE {WITHOUT}; PRAGMA user_version = 11",
-    "format 12": f"DELETE FROM vectors WHERE {WITHOUT}; PRAGMA user_version = 12",
+    "format 10": f"DELETE FROM vectors WHERE {WITHOUT}; DROP TABLE waiting; {WITHOUT_FIT}; PRAGMA user_version = 10",
+    "format 11": f"DELETE FROM vectors WHERE {WITHOUT}; {WITHOUT_FIT}; PRAGMA user_version = 11",
+    "format 12": f"DELETE FROM vectors WHERE {WITHOUT}; {WITHOUT_FIT}; PRAGMA user_version = 12",
 }
 
 
