@@ -159,6 +159,7 @@ class VectorMachine(RuleBasedStateMachine):
             if is_vector_lost:
                 connection.execute("DELETE FROM vectors WHERE key = (SELECT min(key) FROM vectors)")
             connection.execute("DROP TABLE waiting" if format == 10 else "DELETE FROM waiting")
+            connection.execute("ALTER TABLE head DROP COLUMN fit")
             connection.execute(f"PRAGMA user_version = {format}")
         self.open()
 

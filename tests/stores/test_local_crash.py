@@ -38,7 +38,7 @@ def crashed(module_path: Path) -> dict[str, list[tuple[Path, str]]]:
     damaged = Path(shutil.copytree(base, module_path / "damaged"))
     [page] = pages_of(damaged / "store.db", "chunks_by_hash")
     garble(damaged / "store.db", page.start, bytes(page.stop - page.start))
-    command = [sys.executable, "-m", "tests.stores.crashes", base, module_path, "0" if full_run() else "2"]
+    command = [sys.executable, "-m", "tests.stores.crashes", base, module_path, "0" if full_run() else "4"]
     ended = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     children: dict[str, list[tuple[Path, str]]] = {scenario: [] for scenario in SCENARIOS}

@@ -166,7 +166,9 @@ def test_tables_of_the_earlier_version_are_migrated_once(
     stored: PostgresStore, postgres: PostgresServer, another: Opener
 ) -> None:
     put(stored, A)
-    postgres.execute(f'UPDATE "{stored._primary.schema}".head SET format = 1')
+    head = f'"{stored._primary.schema}".head'
+    postgres.execute(f"ALTER TABLE {head} DROP COLUMN fit")
+    postgres.execute(f"UPDATE {head} SET format = 1")
     assert another().count() == another().count() == stored.count() == 3
 
 
