@@ -185,11 +185,13 @@ class Fit:
     Attributes:
         score: How far the best chunks stand out for a sentence of the texts, above noise; about 0 to 1.
         chunks: Number of chunks of the store when it was measured.
+        model: Name of the embedder.
         language: The language of most texts by its code; empty if unknown.
     """
 
     score: float
     chunks: int
+    model: str
     language: str = ""
 
     @property

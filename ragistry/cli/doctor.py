@@ -259,8 +259,8 @@ def _load(reader: AddedReader) -> str:
 
 def _languages(opened: Workspace) -> list[CheckResult]:
     """Collections whose texts do not suit the embedding model or the setting ``language``."""
-    from ragistry.library.fit import recorded_fit_line
-    from ragistry.models.known import is_english
+    from ragistry.library.fit import fit_of
+    from ragistry.models.known import fit_line, is_english
     from ragistry.text.detection import detect_language, language_warnings
 
     findings, model = [], opened.embedder.fingerprint.model
@@ -273,7 +273,7 @@ def _languages(opened: Workspace) -> list[CheckResult]:
             english_model=is_english(model),
         )
         findings += [CheckResult(f"language of {collection}", "warning", line) for line in lines]
-    if line := recorded_fit_line(opened.store):
+    if line := fit_line(fit_of(opened.store)):
         findings.append(CheckResult("texts", "warning", line))
     return findings
 

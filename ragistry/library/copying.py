@@ -10,17 +10,21 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import islice
 from math import isclose
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ragistry.errors import StoreError
+from ragistry.library.fit import fit_of
 from ragistry.protocols import LibraryStore
 from ragistry.stores.records import chunks_of
-from ragistry.types import Document, EmbeddedChunk, Progress, SourceInfo
+from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, SourceInfo
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.wording import agreeing, numbered
+
+if TYPE_CHECKING:
+    from ragistry.protocols import FitStore
 
 VECTOR_TOLERANCE = 1e-6
 """Stores normalise vectors, which may change the last bit of a number."""
@@ -70,7 +74,7 @@ def copy_library(
     """
     report = CopyReport()
     with target.writing():
-        _copy_embedder(source, target)
+        ours = _copy_embedder(source, target)
         infos = source.sources()
         if (waiting := sum(info.waiting for info in infos)) and "words_first" not in target.abilities:
             raise StoreError(
@@ -87,17 +91,20 @@ def copy_library(
             for name in there.keys() - {_name(info) for info in infos}:
                 target.replace_source(*name, [])
                 report.removed += 1
+        if ours and (fit := fit_of(source)) and "fit" in target.abilities:
+            cast("FitStore", target).record_fit(fit, ours)
         target.flush()
         report.differences += _of_lists(source, target)
     return report
 
 
-def _copy_embedder(source: LibraryStore, target: LibraryStore) -> None:
+def _copy_embedder(source: LibraryStore, target: LibraryStore) -> EmbedderFingerprint | None:
     ours, theirs = source.embedder(), target.embedder()
     if ours is not None and theirs is not None:
         check_same_embedder(theirs, ours, instead="copy into an empty store")
     if ours is not None:
         target.use_embedder(ours)
+    return ours
 
 
 def _copy_source(

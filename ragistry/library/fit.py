@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ragistry.errors import ModelError, StoreError
-from ragistry.models.known import fit_line
 from ragistry.text.boundaries import sentence_spans
 from ragistry.text.detection import detect_language
 from ragistry.types import KNOWN, Document, Fit
@@ -61,16 +60,15 @@ def measure_if_due(store: LibraryStore, embedder: Embedder) -> Fit | None:
         return None
     scores = [score for score in found if score is not None]
     detected = detect_language([one.content for one in chunks])
-    fit = Fit(max(scores, default=KNOWN), count, detected.language if detected else "")
+    model, language = embedder.fingerprint.model, detected.language if detected else ""
+    fit = Fit(max(scores, default=KNOWN), count, model, language)
     target.record_fit(fit, embedder.fingerprint)
     return fit
 
 
-def recorded_fit_line(store: object) -> str:
-    """Say that the recorded embedder of a store hardly knows its texts; empty if it does, or if that is unknown."""
-    target = cast("FitStore", store) if "fit" in getattr(store, "abilities", ()) else None
-    recorded = target.embedder() if target else None
-    return fit_line(target.fit(), recorded.model) if target and recorded else ""
+def fit_of(store: object) -> Fit | None:
+    """Return what a store has recorded; None if it does not keep that."""
+    return cast("FitStore", store).fit() if "fit" in getattr(store, "abilities", ()) else None
 
 
 def _sample(store: LibraryStore) -> list[Document]:

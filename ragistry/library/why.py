@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from ragistry.chunking.places import places_in
 from ragistry.errors import QueryError, RagistryError
-from ragistry.library.fit import recorded_fit_line
+from ragistry.library.fit import fit_of
 from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService, technique_of
+from ragistry.models.known import fit_line
 from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
 from ragistry.techniques.folding import identity, place_name
@@ -255,7 +256,7 @@ class _Search:
             message = f"ranked too low: {asked} of {plain.technique}"
         else:
             message = f"ranked too low: rank {first.rank} in {plain.technique}, and the search shows {plain.top_k}"
-        higher = (*_higher(ranks, plain), *filter(None, [recorded_fit_line(store)]))
+        higher = (*_higher(ranks, plain), *filter(None, [fit_line(fit_of(store))]))
         return replace(plain, cause="ranked low", message=message, rank=first.rank, ranks=ranks, remedies=higher)
 
     def _with_words(self, chunks: Sequence[Document]) -> bool:

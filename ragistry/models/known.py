@@ -99,13 +99,13 @@ def is_english(name: str) -> bool:
     return known is not None and known.languages == "en"
 
 
-def fit_line(fit: Fit | None, model: str) -> str:
-    """Say that a model hardly knows the texts of a library; empty if it knows them, or if that is unknown."""
+def fit_line(fit: Fit | None) -> str:
+    """Say that an embedder hardly knows the texts of its store; empty if it knows them, or if that is unknown."""
     if fit is None or not fit.is_weak:
         return ""
-    is_foreign = is_english(model) and fit.language not in ("", "en")
+    is_foreign = is_english(fit.model) and fit.language not in ("", "en")
     remedy = f"; `embed_model: multilingual` is made for {language_name(fit.language)}" if is_foreign else ""
-    return f"{model} hardly knows these texts ({max(0, fit.score):.2f} of {KNOWN}), so words decide{remedy}"
+    return f"{fit.model} hardly knows these texts ({max(0, fit.score):.2f} of {KNOWN}), so words decide{remedy}"
 
 
 def prefixes_of(model: str) -> dict[Role, str]:

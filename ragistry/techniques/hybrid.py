@@ -181,8 +181,7 @@ class HybridTechnique:
                 if "cosine" in kinds and fit is not None:
                     pairs = zip(weights, kinds, strict=True)
                     weights = [weight * fit.weight if kind == "cosine" else weight for weight, kind in pairs]
-                    recorded = self._store.embedder() if fit.is_weak and self._store is not None else None
-                    this.detail["fit"] = fit_line(fit, recorded.model) if recorded else round(fit.score, 2)
+                    this.detail["fit"] = fit_line(fit) or round(fit.score, 2)
                 this.detail["gate"] = [
                     {
                         "base": getattr(base, "name", type(base).__name__),

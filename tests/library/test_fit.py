@@ -94,7 +94,13 @@ def test_languages_are_measured_by_themselves_and_the_best_counts():
 
 
 def test_the_weight_falls_from_one_but_not_to_nothing():
-    assert [round(Fit(score, 100).weight, 2) for score in (1, 0.4, 0.2, 0.0, -0.1)] == [1, 1, 0.25, 0.01, 0.01]
+    assert [round(Fit(score, 100, "minilm").weight, 2) for score in (1, 0.4, 0.2, 0.0, -0.1)] == [
+        1,
+        1,
+        0.25,
+        0.01,
+        0.01,
+    ]
 
 
 @pytest.fixture
@@ -131,16 +137,16 @@ def test_words_decide_where_the_embedder_hardly_knows_the_texts(foreign: Workspa
 
 
 @pytest.mark.parametrize(
-    ("fit", "model", "said"),
+    ("fit", "said"),
     [
-        (Fit(0.16, 9, "ar"), "minilm", "`embed_model: multilingual` is made for Arabic"),
-        (Fit(-0.2, 9, "en"), "minilm", "(0.00 of 0.4), so words decide"),
-        (Fit(0.16, 9, "ar"), "bge-m3", "so words decide"),
-        (Fit(0.31, 9, "ar"), "minilm", ""),
-        (None, "minilm", ""),
+        (Fit(0.16, 9, "minilm", "ar"), "`embed_model: multilingual` is made for Arabic"),
+        (Fit(-0.2, 9, "minilm", "en"), "(0.00 of 0.4), so words decide"),
+        (Fit(0.16, 9, "bge-m3", "ar"), "so words decide"),
+        (Fit(0.31, 9, "minilm", "ar"), ""),
+        (None, ""),
     ],
 )
-def test_a_weak_embedder_is_said_with_the_remedy(fit, model, said):
-    line = fit_line(fit, model)
+def test_a_weak_embedder_is_said_with_the_remedy(fit, said):
+    line = fit_line(fit)
     assert line.endswith(said)
     assert bool(line) == bool(said)

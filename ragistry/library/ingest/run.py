@@ -191,8 +191,7 @@ class Ingest:
         if self.report.added or self.report.updated:
             self._check_language()
         if self.report.added or self.report.updated or self.report.embedded:
-            fit = measure_if_due(self.store, self.embedder)
-            if line := fit_line(fit, self.embedder.fingerprint.model):
+            if line := fit_line(measure_if_due(self.store, self.embedder)):
                 self.report.warnings.append(line)
             self.store.flush()
         if progress is not None:

@@ -311,10 +311,10 @@ class FitConformance:
     """The ability ``"fit"``, of a store with the ability ``"reembed"``."""
 
     def test_a_measurement_is_of_the_embedder_in_use(self, store: FitStore) -> None:
-        fit = Fit(0.25, 120, "ar")
+        fit = Fit(0.25, 120, "minilm", "ar")
         assert store.fit() is None
         store.use_embedder(MINILM)
-        store.replace_source("c", "f.md", source("c", "f.md", ["one"]))
+        store.add_documents([chunk("one")])
         store.record_fit(fit, Flat.fingerprint)
         assert store.fit() is None
         store.record_fit(fit, MINILM)
