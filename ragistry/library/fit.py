@@ -51,7 +51,7 @@ def measure_if_due(store: LibraryStore, embedder: Embedder) -> Fit | None:
         return None
     target, count = cast("FitStore", store), store.count()
     known = target.fit()
-    if count < LEAST_CHUNKS or (known is not None and count < 2 * known.chunks):
+    if count < LEAST_CHUNKS or (known and count < 2 * known.chunks):
         return None
     chunks = _sample(store)
     try:
@@ -114,7 +114,7 @@ def knowledge(chunks: Sequence[Document], vectors: Vectors, embedder: Embedder) 
     if len(kept) < LEAST_CHUNKS or len(asked) < LEAST_SENTENCES:
         return None
     questions = embedder.embed([sentence for sentence, _ in asked], role="query")
-    cosines = _centred(np.asarray(questions)) @ _centred(vectors[rows]).T
+    cosines = _centred(questions) @ _centred(vectors[rows]).T
     values = []
     for (sentence, own), row in zip(asked, cosines, strict=True):
         others = np.array([not (_overlap(one, own) or sentence in one.content) for one in kept])
@@ -148,11 +148,11 @@ def _sentences(chunks: Sequence[Document]) -> Iterator[tuple[str, Document]]:
 
     def of(chunk: Document) -> list[tuple[str, Document]]:
         texts = (chunk.content[start:end].strip() for start, end in sentence_spans(chunk.content))
-        found = list(dict.fromkeys(text for text in texts if _is_asked(text)))
+        found = list(dict.fromkeys(filter(_is_asked, texts)))
         return [(text, chunk) for text in rng.sample(found, len(found))]
 
     turns = chain.from_iterable(zip_longest(*map(of, chunks)))
-    return islice((pair for pair in turns if pair is not None), SENTENCES)
+    return islice(filter(None, turns), SENTENCES)
 
 
 def _is_asked(text: str) -> bool:

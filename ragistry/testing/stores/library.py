@@ -311,7 +311,7 @@ class FitConformance:
     """The ability ``"fit"``, of a store with the ability ``"reembed"``."""
 
     def test_a_measurement_is_of_the_embedder_in_use(self, store: FitStore) -> None:
-        fit = Fit(0.25, 120, "minilm", "ar")
+        fit = Fit(0.25, 120, "ours")
         assert store.fit() is None
         store.use_embedder(MINILM)
         store.add_documents([chunk("one")])
