@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 
 from ragistry import Workspace
 from ragistry.library import fit as fits
+from ragistry.library.copying import copy_library
 from ragistry.library.fit import knowledge, measure_if_due
 from ragistry.models.known import fit_line
+from ragistry.stores.local import LocalStore
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import KNOWN, Document, Fit, Role
 
@@ -128,12 +131,20 @@ def test_an_ingest_measures_once_and_again_when_the_chunks_double(foreign: Works
     assert measure_if_due(store, foreign.embedder) is None
 
 
+@pytest.mark.parametrize("workspace", ["local", "postgres"], indirect=True)
 def test_words_decide_where_the_embedder_hardly_knows_the_texts(foreign: Workspace) -> None:
     fuse = next(one for one in foreign.search("tar nel", "hybrid").trace if one.name == "fuse")
     weight = {one["base"]: one["weight"] for one in fuse.detail["gate"]}
     assert fuse.detail["fit"].startswith("all-MiniLM-L6-v2 hardly knows these texts (0.16 of 0.4), so words decide")
     assert weight["naive"] + weight["bm25"] == pytest.approx(1, abs=0.01)
     assert foreign.search("qqqq", "hybrid").documents  # words find nothing: vectors still do
+
+
+def test_a_copy_keeps_what_was_measured(foreign: Workspace, tmp_path: Path) -> None:
+    store: Any = foreign.store
+    with closing(LocalStore(tmp_path / "copy")) as copy:
+        copy_library(store, copy)
+        assert copy.fit() == store.fit()
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.chunking.joined import LINE_FEEDS, whole_text
-from ragistry.errors import DuplicateChunkIDError
+from ragistry.errors import DuplicateChunkIDError, StoreError
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
 from ragistry.stores.records import (
     NAMES,
     Name,
+    check_stored,
     compact_json,
     moved_id,
     source_in,
@@ -32,6 +33,7 @@ from ragistry.stores.records import (
 )
 from ragistry.types import Chunk, Document, Place, SourceInfo
 from ragistry.utils.metadata import shared_metadata
+from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -335,10 +337,23 @@ def vectors_of(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[
     )
 
 
-def vectors_or_zeros(connection: sqlite3.Connection, keys: Sequence[int], head: Head) -> dict[int, Vectors]:
-    """Return the vectors of chunks, and zeros for those that wait for theirs."""
-    waiting = keys_in(connection, "waiting", keys) if head.waiting else ()
-    return dict(vectors_of(connection, keys)) | dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
+def vectors_by_id(connection: sqlite3.Connection, ids: Sequence[str], head: Head, place: str) -> Vectors:
+    """Return the vectors of chunks, ``(n, d)``, and zeros for those that wait for theirs.
+
+    Raises `StoreError` if a chunk is not stored, or lost its vector.
+    """
+    keys = keys_of(connection, ids)
+    check_stored(place, ids, keys)
+    found = dict(vectors_of(connection, list(keys.values())))
+    if head.waiting:
+        waiting = keys_in(connection, "waiting", list(keys.values()))
+        found |= dict.fromkeys(waiting, np.zeros(head.dimension, dtype=np.float32))
+    if lost := [id for id in ids if keys[id] not in found]:
+        raise StoreError(
+            f"{place}: {len(lost)} chunks lost their vectors in a damaged file: {shown(lost[:3])}; "
+            "run `ragistry reembed`"
+        )
+    return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), head.dimension)
 
 
 def vectors_from(connection: sqlite3.Connection, first: int, end: int) -> Iterator[tuple[int, Vectors]]:

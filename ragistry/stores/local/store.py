@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import StoreError
@@ -43,7 +42,6 @@ from ragistry.types import (
 from ragistry.utils.fingerprints import check_same_embedder, from_json
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from ragistry.utils.where import Condition, normalise
-from ragistry.utils.wording import shown
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -378,19 +376,8 @@ class LocalStore:
         return records.in_order(ids, keys, found)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        ids = check_ids(ids)
         with self._database.read() as connection:
-            keys = rows.keys_of(connection, ids)
-            records.check_stored(repr(str(self.folder)), ids, keys)
-            head = read_head(connection)
-            found = rows.vectors_or_zeros(connection, list(keys.values()), head)
-        lost = [id for id in ids if keys[id] not in found]
-        if lost:
-            raise StoreError(
-                f"{str(self.folder)!r}: {len(lost)} chunks lost their vectors in a damaged file: {shown(lost[:3])}; "
-                "run `ragistry reembed`"
-            )
-        return np.array([found[keys[id]] for id in ids], dtype=np.float32).reshape(len(ids), head.dimension)
+            return rows.vectors_by_id(connection, check_ids(ids), read_head(connection), repr(str(self.folder)))
 
     def waiting(self, after: int = 0, limit: int = 256) -> list[tuple[int, Document]]:
         with self._database.read() as connection:
