@@ -7,8 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.folder import ANSWERS, DERIVED, REPOSITORIES, folder_of, missing
@@ -225,12 +224,6 @@ class Workspace(WorkspaceMethods):
                 if callable(close):
                     close()
             self._parts.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def path_of(self, folder: str) -> Path:
         """Return a folder from the settings; relative paths are relative to the workspace. Raises `ConfigError`."""

@@ -13,8 +13,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from socket import gethostname
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -117,12 +116,6 @@ class RemoteWorkspace(WorkspaceMethods):
     def close(self) -> None:
         """Close the connections."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
 
 class RemoteLibrary(IngestMethods, SearchMethods):

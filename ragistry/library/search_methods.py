@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ragistry.library.pool import in_pool
 from ragistry.protocols import Technique
@@ -145,6 +145,16 @@ class SearchMethods(ABC):
 
 class WorkspaceMethods(ABC):
     """Search methods of a workspace, which are those of its library with its order of the arguments."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close every opened part."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     @abstractmethod

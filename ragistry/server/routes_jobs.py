@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Form
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import Response
 
 from ragistry.errors import JobNotFoundError, RequestError
 from ragistry.server.jobs import as_mapping
@@ -119,13 +119,13 @@ def cancel_job(request: Request, id: str) -> Any:
     return as_mapping(job, caller)
 
 
-REPORT_CONTENT: dict[str, Any] = {"application/json": {}, "text/markdown": {}, "text/html": {}}
+REPORT_TYPES = {"json": "application/json", "markdown": "text/markdown", "html": "text/html"}
 
 
 @router.get(
     "/comparisons/{id}/report",
     response_class=Response,
-    responses={200: {"description": "The report", "content": REPORT_CONTENT}},
+    responses={200: {"description": "The report", "content": {kind: {} for kind in REPORT_TYPES.values()}}},
     openapi_extra=needs("write"),
 )
 def get_report(request: Request, id: str, format: Literal["json", "markdown", "html"] = "json") -> Response:
@@ -136,8 +136,4 @@ def get_report(request: Request, id: str, format: Literal["json", "markdown", "h
         text = (jobs.folder / job.id / REPORTS[format]).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise JobNotFoundError(f"{job.kind} {id!r} has no report of techniques; its state is {job.state}") from error
-    if format == "html":
-        return HTMLResponse(text)
-    if format == "markdown":
-        return PlainTextResponse(text, media_type="text/markdown")
-    return Response(text, media_type="application/json")
+    return Response(text, media_type=REPORT_TYPES[format])

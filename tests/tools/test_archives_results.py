@@ -12,7 +12,7 @@ from ragistry.library.remote.calls import LateError
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveAnswer
-from ragistry.tools.archives import MAX_CHARACTERS, WORDS, answer_text, archive_technique
+from ragistry.tools.archives import MAX_CHARACTERS, REASONS, WORDS, answer_text, archive_technique
 from ragistry.types import Document, StageScore
 from tests.messages import check_message
 from tests.tools.archive_servers import HEATING, QUERY, ROOF
@@ -188,4 +188,5 @@ def test_failures_are_named_without_addresses():
         text = answered(searched=(), failed=failed, language=language)
         assert (len(text.splitlines()), "http" in text) == (4, False)
         check_message(" ".join(text.splitlines()), "A", "B", "C", "D E")
-    assert WORDS["en"].reasons.keys() == WORDS["de"].reasons.keys()
+    assert WORDS["en"].keys() == WORDS["de"].keys()
+    assert REASONS["en"].keys() == REASONS["de"].keys()
