@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from ragistry.config.parse import parse_config
+from ragistry.config.problems import parse_config
 from ragistry.utils.urls import public_url, split_login
 
 MAX_ARCHIVES = 64

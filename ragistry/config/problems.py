@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -105,3 +105,17 @@ def _got(value: Any, *, hidden: bool) -> str:
     if isinstance(value, list | tuple | dict):
         return f", got a {type(value).__name__} of {len(value):,}"
     return f", got {shown(value)}"
+
+
+Model = TypeVar("Model", bound=BaseModel)
+Configuration = Mapping[str, Any] | BaseModel
+"""The configuration of a part: as a file has it, or as the model of its settings."""
+
+
+def parse_config(model: type[Model], config: Configuration, owner: str) -> Model:
+    """Return ``config`` as ``model``. Raises `InvalidConfigError` with ``owner`` and every invalid value."""
+    try:
+        return model.model_validate(config)
+    except ValidationError as error:
+        complaints = [f"{dotted(item['loc'])}: {explain(item, model)}" for item in error.errors(include_url=False)]
+        raise InvalidConfigError(f"{owner}: {'; '.join(complaints)}") from error

@@ -6,16 +6,18 @@ import re
 import signal
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import unicodedata
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import UnreadableFileError, longest_text
-from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, inspect_pages
+from ragistry.readers.page_numbers import ALONE, AT_EDGE, NAMED
+from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, Spot, inspect_pages
 from ragistry.readers.pdf_forms import Field, lines_of, read_fields
-from ragistry.readers.pdf_letters import MISSING, faults, is_better, restore
-from ragistry.readers.pdf_pages import clean, rejoin, without_running_heads
+from ragistry.readers.pdf_letters import BROKEN, MISSING, faults, is_better, restore
 from ragistry.utils.wording import numbered
 
 _UNMAPPED = re.compile("[\x00\x01\x03-\x08\x0e-\x1f\ufffd\ue000-\uf8ff]")  # 2 is a hyphen of pdfium
@@ -218,3 +220,263 @@ def _fields(data: bytes, widgets: dict[int, list[int]], seconds: float) -> defau
     except (_TooSlowError, MemoryError, Exception):  # noqa: BLE001 - pdfium's own view of the fields is the remedy
         return None
     return fields
+
+
+# --- The text of pages: running heads and feet, hyphenated words ---
+
+
+_JUNK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]|\u00ad(?!\n)")  # of fonts that map no characters
+_LIGATURES = re.compile("[\ufb00-\ufb06]")
+_LINE_ENDS = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
+
+_SEPARATOR = re.compile(f"(\n|{BROKEN})")
+_NUMERIC = re.compile(r"[^\w\s]*\d[\d.,:/%-]*[^\w\s]*")
+_SHORTEST, _LONGEST = 4, 300  # characters of a running head that is not the number of its page
+_FEWEST_PAGES, _LEAST_SHARE = 3, 0.6
+_WIDEST_GAP = 2  # pages from one head to the next of the same text: heads of left and right pages alternate
+_LINES = 4  # at each end of a page where its lines have places
+_LINES_BY_ORDER = 2  # where they have none
+_ROW_GAP = 1.3
+_APART = 0.4, 5.0  # heights of a line between the number of a page and the title after it, or before it
+_SENTENCE_END = re.compile(r"[.!?:;…。][\W_]*$")
+
+
+def clean(text: str) -> str:
+    """Normalise the text of a page: newlines ``\\n``, no control characters, no blanks at line ends, no ligatures."""
+    text = _JUNK.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _LIGATURES.sub(lambda ligature: unicodedata.normalize("NFKC", ligature[0]), text)
+    return _LINE_ENDS.sub("", text)
+
+
+class _Line(NamedTuple):
+    """A line that may be a running head: where it is, on which side of it a page number is, if that is certain."""
+
+    page: int
+    order: int
+    side: int = -1
+    is_certain: bool = True
+    is_above_row: bool = False
+
+
+def without_running_heads(
+    pages: Sequence[str], spots: Sequence[Mapping[int, Spot]], labels: Sequence[str] = ()
+) -> list[str]:
+    """Remove each running head, foot and page number from all pages but the first that has it.
+
+    A line is one if it has the same text at the same end of at least three pages in a row (left and right pages may
+    alternate) or of 60 % of all pages. The number of its page may differ: alone, after a word such as "page", apart
+    from the title, or before it on left pages and after it on right ones. Other lines with numbers that count stay,
+    for example "Exhibit 2". A line that is repeated above the rows of a table stays, and so does what would leave a
+    page empty.
+
+    Args:
+        pages: Cleaned texts of the pages.
+        spots: For each page, the places of its first and last lines by line number, empty where they are unknown.
+        labels: For each page, its number as it is printed, empty where that is how it is counted; empty if all are.
+    """
+    if len(pages) < 2:
+        return list(pages)
+    split = [_SEPARATOR.split(page) for page in pages]
+    groups: defaultdict[tuple[str, str, str], list[_Line]] = defaultdict(list)
+    for number, (parts, places) in enumerate(zip(split, spots, strict=True)):
+        own = (labels[number] if labels else "").casefold() or str(number + 1)
+        for key, line in _candidates(number, own, parts[::2], places):
+            group = groups[key]
+            if not group or group[-1].page != number:
+                group.append(line)
+    removed: defaultdict[int, set[int]] = defaultdict(set)
+    kept_feet: defaultdict[int, list[int]] = defaultdict(list)
+    for (end, _, own), group in groups.items():
+        if len({line.side for line in group}) < 2:
+            group = [line for line in group if line.is_certain]
+        for position, line in enumerate(_repeated(group, len(pages), bool(own))):
+            if position:
+                removed[line.page].add(line.order)
+            elif end in ("bottom", "last"):
+                kept_feet[line.page].append(line.order)
+    moved = [_with_foot_first(parts, kept_feet[number]) for number, parts in enumerate(split)]
+    return [
+        _without(page, parts, removed[number]) for number, (page, parts) in enumerate(zip(pages, moved, strict=True))
+    ]
+
+
+def _with_foot_first(parts: list[str], feet: Sequence[int]) -> list[str]:
+    """Move the feet at the end of a page before its text, if that continues on the next page.
+
+    The numbers of the other lines stay: a foot becomes part of the first line.
+    """
+    lines, separators = parts[::2], parts[1::2]
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    body = [index for index in filled if index not in feet]
+    behind = [index for index in feet if body and index > body[-1]]
+    if not behind or _SENTENCE_END.search(lines[body[-1]]):
+        return parts
+    moved = list(lines)
+    for index in behind:
+        moved[index] = ""
+    moved[0] = "\n".join([*(lines[index] for index in behind), lines[0]])
+    if separators and separators[body[-1]] == BROKEN:
+        return parts
+    return [piece for pair in zip(moved, [*separators, ""], strict=True) for piece in pair][:-1]
+
+
+def _candidates(
+    page: int, own: str, lines: Sequence[str], spots: Mapping[int, Spot]
+) -> Iterator[tuple[tuple[str, str, str], _Line]]:
+    """Yield each line that may be a running head, under its end of the page, its text and the number of its page."""
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    ends = _LINES if spots else _LINES_BY_ORDER
+    for order, index in enumerate(filled):
+        if ends <= order < len(filled) - ends or len(lines[index]) > _LONGEST:
+            continue
+        spot = spots.get(index, Spot("", 0))
+        end = spot.end
+        if not spots:
+            end = "first" if order < ends and order <= len(filled) - 1 - order else "last"
+        if end:
+            text = " ".join(lines[index].casefold().split())
+            if len(text) >= _SHORTEST:
+                above_row = end != "last" and _is_above_row(filled[order : order + 3], lines, spots)
+                yield (end, text, ""), _Line(page, index, is_above_row=above_row)
+            for title, number, side, is_certain in _numbered(text, page, own, spot.gaps):
+                yield (end, title, number), _Line(page, index, side, is_certain)
+
+
+def _numbered(text: str, page: int, own: str, gaps: Sequence[float]) -> Iterator[tuple[str, str, int, bool]]:
+    """Yield readings of a line as the number of its page and a title: title, number, side, whether it is certain.
+
+    The number is given as its distance from the number of the page, so that it is the same for all pages.
+    """
+    named, alone = NAMED.search(text), ALONE.fullmatch(text)
+    for found in (named, alone):
+        if found and (distance := _distance(found["number"], page, own)):
+            title = text[: found.start("number")] + "#" + text[found.end("number") :]
+            yield title, distance, -1, found is named or distance[0] != "-"
+    for side, edge in enumerate(AT_EDGE):
+        if not alone and (found := edge.fullmatch(text)) and (distance := _distance(found["number"], page, own)):
+            words = len(found["count"].split())
+            gap = max(gaps[-words:][:1] if side else gaps[words - 1 : words], default=0.0)
+            yield found["title"], distance, side, distance[0] != "-" and (gap >= _APART[side] or found["gap"] != " ")
+
+
+def _distance(number: str | None, page: int, own: str) -> str:
+    """Return how far the number is from that of its page, which ``own`` may tell; empty if it is no number."""
+    if number == own:
+        return "own"
+    return str(page + 1 - int(number[-9:])) if number and number.isdecimal() else ""
+
+
+def _is_above_row(indices: Sequence[int], lines: Sequence[str], spots: Mapping[int, Spot]) -> bool:
+    """Return whether the next lines look like rows of a table, the first no further away than the second is from it."""
+    if len(indices) < 3 or not all(_is_row(lines[index]) for index in indices[1:]):
+        return False
+    if any(index not in spots for index in indices):
+        return True
+    first, second, third = (spots[index].height for index in indices)
+    return 0 < second - first <= _ROW_GAP * (third - second)
+
+
+def _is_row(line: str) -> bool:
+    words = line.split()
+    numeric = sum(_NUMERIC.fullmatch(word) is not None for word in words)
+    return numeric >= 2 and numeric * 3 >= len(words)
+
+
+def _repeated(group: Sequence[_Line], pages: int, counts: bool) -> list[_Line]:
+    """Return the lines of a group that are a running head; ``counts`` says that they have the numbers of pages."""
+    if sum(line.is_above_row for line in group) * 2 > len(group):
+        return []
+    if len(group) >= _LEAST_SHARE * pages and len(group) >= (2 if counts else _FEWEST_PAGES):
+        return list(group)
+    kept: list[_Line] = []
+    run: list[_Line] = []
+    for line in group:
+        if run and line.page - run[-1].page > _WIDEST_GAP:
+            kept += run if len(run) >= _FEWEST_PAGES else []
+            run = []
+        run.append(line)
+    return kept + (run if len(run) >= _FEWEST_PAGES else [])
+
+
+def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:
+    if not removed:
+        return "".join(parts)
+    lines, separators = parts[::2], [*parts[1::2], ""]
+    kept = [index for index in range(len(lines)) if index not in removed]
+    if not any(lines[index].strip() for index in kept):
+        return page
+    gaps = {index - 1 for index in removed} - removed
+    return "".join(lines[index] + _separator(separators[index], index in gaps) for index in kept)
+
+
+def _separator(separator: str, is_before_gap: bool) -> str:
+    """Return the separator after a line; a word that is hyphenated there does not continue after a removed line."""
+    return "-\n\n" if is_before_gap and separator == BROKEN else separator
+
+
+# --- Words hyphenated at line ends ---
+
+_LETTERS = r"(?<![^\W\d_])[^\W\d_]++"  # a whole run, entered at its start only: linear on text without blanks
+_END = rf"(?:{BROKEN}|[-\u2010\u00ad]\n)"
+_BREAK = re.compile(rf"({_LETTERS}){_END}(?=({_LETTERS}))")
+_BROKEN_WORD = re.compile(rf"{_LETTERS}(?:{_END}{_LETTERS})+")
+_WORD = re.compile(rf"{_LETTERS}(?:-{_LETTERS})*")
+_SUSPENDED = frozenset({"and", "or", "und", "oder", "bzw"})  # "pre- and post-war", "Haupt- und Nebenfach"
+_SHORTEST_PART = 3  # letters of a significant part; TeX breaks off two or three
+_LONGEST_RELATED = 60  # letters of a word whose forms are looked for, one comparison for each letter
+
+
+def rejoin(text: str) -> str:
+    """Return the text with all words hyphenated at line ends rejoined, in linear time.
+
+    The hyphen is kept if the document has the word with a hyphen elsewhere. If it has neither form, and no other form
+    of the joined word ("highlight" for "high-" "lighted"), the hyphen is kept inside a longer compound ("state-of-the-"
+    "art"), after a letter or an abbreviation ("X-" "ray"), before anything not in lower case ("Jean-" "Paul"), between
+    two words of the document, and next to a part that it hyphenates elsewhere ("non-", "-based").
+    """
+    if _BREAK.search(text):
+        seen = _words(_BROKEN_WORD.sub(" ", text))
+        ordered = sorted(seen)
+        text = _BREAK.sub(lambda broken: broken[1] + _link(broken, seen, ordered), text)
+    return text.replace(BROKEN, "-")
+
+
+def _words(text: str) -> Counter[str]:
+    """Return the frequency of each word, and of each part of compounds (as "non-" and "-based")."""
+    words = Counter(_WORD.findall(text.lower()))
+    parts = [word.split("-") for word in words if "-" in word]
+    words.update(f"{part}-" for compound in parts for part in compound[:-1])
+    words.update(f"-{part}" for compound in parts for part in compound[1:])
+    return words
+
+
+def _link(broken: re.Match[str], seen: Counter[str], ordered: Sequence[str]) -> str:
+    """Return the text between the two parts of a broken word."""
+    left, right, text = broken[1].lower(), broken[2].lower(), broken.string
+    joined, compound = seen[left + right], seen[f"{left}-{right}"]
+    if joined or compound:
+        return "-" if compound > joined else ""
+    if right in _SUSPENDED and text[broken.end(2) : broken.end(2) + 1].isspace():
+        return "- "
+    in_compound = text[broken.start() - 1 : broken.start()] == "-"
+    abbreviation = len(left) == 1 or broken[1].isupper()
+    starts_anew = not broken[2][0].islower()
+    if not starts_anew and _has_relative(left + right, len(left) + _SHORTEST_PART, seen, ordered):
+        return ""
+    return "-" if in_compound or abbreviation or starts_anew or _are_words(left, right, seen) else ""
+
+
+def _has_relative(word: str, shortest: int, seen: Counter[str], ordered: Sequence[str]) -> bool:
+    """Return whether the document has another form of a word, such as "highlight" for "highlighted"."""
+    if not shortest <= len(word) <= _LONGEST_RELATED:
+        return False
+    if any(seen[word[:end]] for end in range(shortest, len(word))):
+        return True
+    place = bisect_left(ordered, word)
+    return place < len(ordered) and ordered[place].startswith(word)
+
+
+def _are_words(left: str, right: str, seen: Counter[str]) -> bool:
+    from_left, from_right = len(left) >= _SHORTEST_PART, len(right) >= _SHORTEST_PART
+    both = from_left and from_right and seen[left] and seen[right]
+    return bool(both or (from_left and seen[f"{left}-"]) or (from_right and seen[f"-{right}"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import LibraryStore, as_ranking_store
 from ragistry.techniques.built_in import TechniqueConfig, require_word_search
 from ragistry.trace import stage

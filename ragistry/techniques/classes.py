@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry import plugins
-from ragistry.config.parse import parse_config
+from ragistry.config.problems import parse_config
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import ConfigError
 from ragistry.models.adapt import ADAPTERS

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import Technique
 from ragistry.techniques.built_in import TechniqueConfig, rescored
 from ragistry.techniques.folding import COPIES, folded

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, continued, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting

@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic import Field, field_validator
 
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
 from ragistry.models.known import fit_line
 from ragistry.protocols import DocumentStore, FitStore, Technique

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Embedder, Generator, LibraryStore
 from ragistry.techniques.folding import fold_identical, folds, retrieve_filled
 from ragistry.techniques.prompting import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ragistry.chunking.breadcrumb import searched_text
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import InvalidConfigError, ModelError
 from ragistry.plugins import resolve_object
 from ragistry.protocols import LibraryStore, SparseEncoder

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from ragistry.config.numbers import Number, WholeOrNone
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import EmbeddingMismatchError
 from ragistry.protocols import DocumentStore, Embedder, LibraryStore, as_ranking_store
 from ragistry.techniques.built_in import TechniqueConfig

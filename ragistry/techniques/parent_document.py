@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ragistry.chunking.joined import joined_text
 from ragistry.config.numbers import Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import DocumentStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.folding import retrieve_filled

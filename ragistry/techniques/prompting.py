@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import ModelConnectionError, ModelError
 from ragistry.protocols import DocumentStore, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig

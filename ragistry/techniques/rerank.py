@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.numbers import Number, Whole
-from ragistry.config.parse import Configuration, parse_config
+from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import ModelError
 from ragistry.models.adapt import name_of
 from ragistry.protocols import Reranker, Technique

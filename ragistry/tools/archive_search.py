@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.config.archives import Archives, ArchiveSettings, Language, clamped
-from ragistry.config.parse import parse_config
+from ragistry.config.problems import parse_config
 from ragistry.errors import InvalidConfigError, RagistryError
 from ragistry.library.remote.calls import Outcomes, concurrently, in_time
 from ragistry.library.remote.clients import Clients

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.chunking.chunker import chunk_extracted
-from ragistry.chunking.lead_ins import with_lead_ins
+from ragistry.chunking.chunker import chunk_extracted, with_lead_ins
 from ragistry.readers.extracted import Extracted, Format
 
 ITEMS = "- Compact the history.\n- Defragment each endpoint.\n- Disarm the alarm."

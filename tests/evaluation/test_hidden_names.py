@@ -15,7 +15,7 @@ from ragistry.errors import EvaluationError, UnsupportedError
 from ragistry.evaluation import Dataset, Text, compare, read_library
 from ragistry.evaluation.summary import summarise
 from ragistry.evaluation.systems.controls import controls
-from ragistry.evaluation.systems.read_only import STORE, ReadOnly
+from ragistry.evaluation.systems.index import STORE, ReadOnly
 from ragistry.protocols import LibraryStore, as_ranking_store
 from ragistry.text.analysis import analyse
 from ragistry.types import Document
@@ -198,7 +198,7 @@ def test_rankings_without_texts_are_those_with_texts(size, workspace, tmp_path, 
     )
 
     for store in (as_ranking_store, lambda _: None):
-        monkeypatch.setattr("ragistry.evaluation.systems.read_only.as_ranking_store", store)
+        monkeypatch.setattr("ragistry.evaluation.systems.index.as_ranking_store", store)
         result = compare(techniques, dataset, ["nDCG@10", "R@5"], cache=tmp_path / "cache", **options)
         assert result.failures == {}
     by_keys, by_texts = asked_for

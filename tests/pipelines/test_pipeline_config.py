@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ragistry.config.problems import explain
 from ragistry.errors import ConfigError, InvalidConfigError, PipelineError, TechniqueError
-from ragistry.pipelines.parts import actions_of
+from ragistry.pipelines.builder import actions_of
 from ragistry.pipelines.technique import PipelineTechnique
 from ragistry.techniques.registry import TechniqueRegistry
 from tests.messages import check_message, refused

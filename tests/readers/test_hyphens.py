@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.readers.pdf_letters import BROKEN
-from ragistry.readers.pdf_pages import rejoin
+from ragistry.readers.pdf_reader import rejoin
 
 
 @pytest.mark.parametrize("end", ["-\n", "\u2010\n", "\u00ad\n", BROKEN])

@@ -16,7 +16,7 @@ from ragistry.readers.extracted import Extracted
 from ragistry.readers.pdf_engines import Spot
 from ragistry.readers.pdf_forms import read_fields
 from ragistry.readers.pdf_letters import MISSING, restore
-from ragistry.readers.pdf_pages import without_running_heads
+from ragistry.readers.pdf_reader import without_running_heads
 from tests.messages import refused
 from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, content, page, raw_pdf, stream
 from tests.visits import check_linear

@@ -14,7 +14,7 @@ from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.pdf import describe
-from ragistry.readers.pdf_pages import clean
+from ragistry.readers.pdf_reader import clean
 from tests.messages import refused
 from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, content, one_page, page, raw_pdf, stream
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ragistry.http.guard import LOOPBACK
-from ragistry.web.security import guard_page
+from ragistry.web.app import guard_page
 from tests.messages import check_message
 from tests.web.conftest import served
 

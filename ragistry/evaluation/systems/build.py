@@ -19,9 +19,9 @@ from ragistry.evaluation.systems.index import (
     DatasetIndex,
     library_index,
     open_index,
+    read_only_library,
 )
 from ragistry.evaluation.systems.library_chunks import library_chunks
-from ragistry.evaluation.systems.read_only import read_only_library
 from ragistry.evaluation.systems.recorded_answers import (
     AnswerStore,
     RecordedEmbedder,

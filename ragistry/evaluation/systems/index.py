@@ -11,10 +11,10 @@ import logging
 import random
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter, process_time, time
@@ -25,19 +25,18 @@ from filelock import FileLock
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.config.folder import EVALUATION, REPOSITORIES
-from ragistry.errors import ModelError, StoreError
+from ragistry.errors import ModelError, StoreError, UnsupportedError
 from ragistry.evaluation.data.dataset import Dataset
 from ragistry.evaluation.data.trec import file_name
 from ragistry.evaluation.figures import IndexCost
 from ragistry.evaluation.progress import ESTIMATE
-from ragistry.evaluation.systems.read_only import STORE, ReadOnly
 from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, RecordedEmbedder, fingerprint_of
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.embedding import embed_each
 from ragistry.library.fit import measure_if_due
 from ragistry.library.ingest.run import Ingest, refused_error
 from ragistry.library.ingest.source import ReadOptions, SourceText
-from ragistry.protocols import Embedder, LibraryStore
+from ragistry.protocols import Embedder, LibraryStore, as_ranking_store
 from ragistry.readers.extracted import Extracted
 from ragistry.stores.registry import open_local
 from ragistry.techniques.routing.target import library_targets
@@ -47,6 +46,7 @@ from ragistry.workspace import Workspace
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+
 
 FOLDER = EVALUATION
 """Folder of vectors and indexes in the data of a workspace."""
@@ -412,3 +412,39 @@ def _without_warnings() -> Iterator[None]:
 def bytes_below(folder: Path) -> int:
     """Return the size of the files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+# --- What techniques get: the reads of the index, or of the library and its collections ---
+
+
+STORE = frozenset(
+    {"abilities", "search", "search_text", "rank", "get", "vectors", "scan", "count", "sources", "embedder", "fit"}
+)
+"""It has no ``version``, so that techniques remember no answers and each query costs what it costs alone."""
+LIBRARY = frozenset({"collections", "sources", "list_sources", "list_sources_detail", "list_collections", "count"})
+COLLECTIONS = frozenset({"entries", "entry", "version"})
+
+
+class ReadOnly:
+    """The named reads of an object. Every other public call of it raises `UnsupportedError`."""
+
+    def __init__(self, of: Any, reads: Collection[str]) -> None:
+        # Attributes, because neither protocols nor `as_ranking_store` see what `__getattr__` passes on.
+        for name in dir(of):
+            if name.startswith("_") or (name == "rank" and not as_ranking_store(of)):
+                continue
+            if name in reads:
+                setattr(self, name, getattr(of, name))
+            elif name != "version":
+                setattr(self, name, partial(_refused, name))
+
+
+def read_only_library(library: Any) -> ReadOnly:
+    """Return the reads of a library and of its collections."""
+    found = ReadOnly(library, LIBRARY)
+    found.collections = ReadOnly(library.collections, COLLECTIONS)  # type: ignore[attr-defined]
+    return found
+
+
+def _refused(name: str, *_: Any, **__: Any) -> NoReturn:
+    raise UnsupportedError(f"a technique only reads while it is compared; remove its call of {name!r}")
