@@ -26,7 +26,8 @@ LIMIT = 200
 def breadcrumb(metadata: Mapping[str, Any]) -> str:
     """Join title, section and headings of a chunk: "Guide > Install > Requirements"; empty without any."""
     parts: dict[str, str] = {}
-    for part in (metadata.get("title"), *_headings(metadata), metadata.get("section")):
+    headings = str(metadata.get("heading_context") or "").split(" > ")
+    for part in (metadata.get("title"), *headings, metadata.get("section")):
         if isinstance(part, str) and (words := " ".join(part.split())):
             parts.setdefault(words.casefold(), words)
     return " > ".join(parts.values())[:LIMIT].rstrip()
@@ -44,10 +45,6 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
 def _joined(before: str, after: str) -> str:
     """Join the parts of a sentence; a hyphen at the end of the first divides a word."""
     return f"{before[:-1]}{after}" if before.endswith("-") else f"{before} {after}"
-
-
-def _headings(metadata: Mapping[str, Any]) -> list[str]:
-    return str(metadata.get("heading_context") or "").split(" > ")
 
 
 def readable_text(document: Document) -> str:

@@ -123,7 +123,7 @@ class RayEngine:
                     return [self._outcome(shared, [item], self._start(shared, [item]))[0] for item in group]
             except exceptions.RayTaskError as error:
                 if isinstance(error, ImportError):
-                    said = f"a worker cannot import what it needs: {_last_line(error)}"
+                    said = f"a worker cannot import what it needs: {str(error).strip().splitlines()[-1]}"
                     raise EngineError(f"{said}; install ragistry {__version__} on every node") from error
                 raise
             except exceptions.RayError as error:
@@ -173,10 +173,6 @@ def _own_signals() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-
-
-def _last_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[-1]
 
 
 def _run(version: str, folder: str, work: bytes, group: bytes) -> Any:

@@ -55,7 +55,8 @@ def copied_sources(store: LibraryStore, *, chunks_read: int = CHUNKS_READ) -> Co
     modified: dict[Name, str] = {}
     for chunk in islice(store.scan(), chunks_read):
         name = str(chunk.metadata.get("collection", "")), str(chunk.metadata.get("source_file", ""))
-        hashes[name].append(_hashed(chunk.content))
+        shingle_hashes = [crc32(shingle.encode()) for shingle in shingles_of(chunk.content)]
+        hashes[name].append(np.array(shingle_hashes, dtype=np.uint32))
         modified[name] = str(chunk.metadata.get("modified", ""))
     sizes = {(info.collection, info.source_file): info.chunks for info in store.sources()}
     shingles = {
@@ -64,10 +65,6 @@ def copied_sources(store: LibraryStore, *, chunks_read: int = CHUNKS_READ) -> Co
     order = sorted(sorted(shingles), key=lambda name: modified[name], reverse=True)
     families = _families({name: shingles[name] for name in order if len(shingles[name]) >= SHORTEST})
     return CopiedSources(families, len(shingles), len(sizes))
-
-
-def _hashed(text: str) -> NDArray[np.uint32]:
-    return np.array([crc32(shingle.encode()) for shingle in shingles_of(text)], dtype=np.uint32)
 
 
 def _families(shingles: dict[Name, NDArray[np.uint32]]) -> list[list[Name]]:

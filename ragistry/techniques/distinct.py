@@ -103,7 +103,8 @@ def families(documents: Sequence[Document], similarity: float, query: str) -> li
         for group, count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
             if source in sources[group] or not are_copies(count, len(shingles), sizes[group], similarity):
                 continue
-            if _have_one_title(document, found[group][0]) and _answer_alike(document, found[group][0], query):
+            head = found[group][0]
+            if _have_one_title(document, head) and _words_of(query, document) == _words_of(query, head):
                 found[group].append(document)
                 sources[group].add(source)
                 break
@@ -125,12 +126,8 @@ def _have_one_title(one: Document, other: Document) -> bool:
     return titles[0] <= titles[1] or titles[1] <= titles[0]
 
 
-def _answer_alike(one: Document, other: Document, query: str) -> bool:
-    """Return whether two documents have the same words of a query."""
-    return _words_of(query, one) == _words_of(query, other)
-
-
 def _words_of(query: str, document: Document) -> frozenset[str]:
+    """Return the words of a query that a document has."""
     language = chunk_language(document.metadata, "english")
     text = searched_text(document.content, document.metadata)
     return frozenset(query_terms(query, language)).intersection(analyse(text, language))

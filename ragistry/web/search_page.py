@@ -174,14 +174,11 @@ def _answers(state: AppState, question: SearchQuery) -> tuple[list[TechniqueResu
             if reason := workspace.registry.unusable(technique):
                 errors.append(reason)
             else:
-                found.append(_results(workspace, question, technique))
+                answer = workspace.run_search(_request(workspace, question, technique))
+                found.append(prepare_results(workspace, technique, answer))
         except RagistryError as error:
             errors.append(str(error))
     return found, errors
-
-
-def _results(workspace: Workspace, question: SearchQuery, technique: str) -> TechniqueResults:
-    return prepare_results(workspace, technique, workspace.run_search(_request(workspace, question, technique)))
 
 
 def _request(workspace: Workspace, question: SearchQuery, technique: str) -> SearchRequest:

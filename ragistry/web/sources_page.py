@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -287,10 +287,6 @@ def _drop_zone(state: AppState, collection: str) -> None:
     )
 
 
-def _label(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
-
-
 def _refusal(state: AppState, limit: str, name: str, size: int) -> str:
     """Describe the limit that a file exceeds, and the remedy."""
     if limit == "filter":
@@ -359,7 +355,8 @@ async def _add(
     state: AppState, collection: str, paths: list[Path], *, refused: list[tuple[str, str]], **options: Any
 ) -> None:
     """Add a job for files; ``options`` are those of `PageJobs.ingest`."""
-    label = _label([*(path.name for path in paths), *(name for name, _ in refused)])
+    names = [*(path.name for path in paths), *(name for name, _ in refused)]
+    label = names[0] if len(names) == 1 else numbered(len(names), "[file|files]")
 
     def add() -> SavedJob:
         try:
