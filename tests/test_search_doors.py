@@ -14,8 +14,8 @@ from ragistry.cli.ask import ask
 from ragistry.cli.search import search
 from ragistry.library.search_methods import SearchMethods
 from ragistry.tools.failures import CallError
-from ragistry.tools.schema import search_schema
 from ragistry.tools.search import SEARCH_LIBRARY
+from ragistry.tools.search_library import search_schema
 from ragistry.types import SearchRequest
 
 pytest.importorskip("nicegui")

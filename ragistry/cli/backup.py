@@ -63,7 +63,7 @@ def restore(
 
     The restored library is in the local store of that folder, whichever store it was in before.
     """
-    from ragistry.library.restore import restore_backup
+    from ragistry.library.backup import restore_backup
     from ragistry.utils.wording import local_time
 
     manifest = restore_backup(file, folder)

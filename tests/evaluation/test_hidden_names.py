@@ -13,8 +13,8 @@ import pytest
 from ragistry import Workspace
 from ragistry.errors import EvaluationError, UnsupportedError
 from ragistry.evaluation import Dataset, Text, compare, read_library
+from ragistry.evaluation.comparison import controls
 from ragistry.evaluation.summary import summarise
-from ragistry.evaluation.systems.controls import controls
 from ragistry.evaluation.systems.index import STORE, ReadOnly
 from ragistry.protocols import LibraryStore, as_ranking_store
 from ragistry.text.analysis import analyse

@@ -14,7 +14,7 @@ from ragistry.evaluation import Dataset, compare, read_beir, write_beir
 from ragistry.evaluation.data.checks import contains_words
 from ragistry.evaluation.data.library import library_sources
 from ragistry.evaluation.data.testsets import known_items, make_testset
-from ragistry.evaluation.systems.library_chunks import library_chunks
+from ragistry.evaluation.systems.build import library_chunks
 from ragistry.types import Document
 from ragistry.workspace import Workspace
 from tests.evaluation.small_sets import hashed_workspace

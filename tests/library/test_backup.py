@@ -18,11 +18,10 @@ from filelock import FileLock
 
 from ragistry import open_workspace
 from ragistry.errors import ConfigError, SourceNotFoundError, StoreCorruptError, StoreError
-from ragistry.library.backup import BackupReport, write_backup
+from ragistry.library.backup import BackupReport, restore_backup, write_backup
 from ragistry.library.contract import search_chunks
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.repositories.repository import Repositories
-from ragistry.library.restore import restore_backup
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
 from ragistry.testing.hashed import HashingEmbedder
@@ -308,8 +307,7 @@ def test_place_that_cannot_be_written_is_named(root: Path, tmp_path: Path) -> No
 STOPPED = """
 import os, sys
 from pathlib import Path
-from ragistry.library.backup import write_backup
-from ragistry.library.restore import restore_backup
+from ragistry.library.backup import restore_backup, write_backup
 from ragistry.stores.local import LocalStore
 work, path, folder, last = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
 store, seen = LocalStore(folder / ".ragistry") if work == "backup" else None, 0

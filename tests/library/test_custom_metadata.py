@@ -13,8 +13,7 @@ import pytest
 
 from ragistry import RemoteWorkspace, Workspace, open_workspace
 from ragistry.errors import InvalidMetadataError, SourceNotFoundError
-from ragistry.library.backup import write_backup
-from ragistry.library.restore import restore_backup
+from ragistry.library.backup import restore_backup, write_backup
 from ragistry.testing.techniques import same_answer
 from tests.conftest import Corpus, everywhere
 from tests.messages import check_message

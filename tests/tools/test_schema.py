@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.config.files import CollectionEntry
-from ragistry.tools.schema import describe_collections, search_schema
+from ragistry.tools.search_library import describe_collections, search_schema
 from tests.conftest import full_run
 
 NAMES = st.from_regex(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", fullmatch=True)

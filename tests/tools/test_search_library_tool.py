@@ -14,8 +14,8 @@ from ragistry.errors import (
     ModelConnectionError,
     UnknownTechniqueError,
 )
-from ragistry.tools import schema
 from ragistry.tools.bus import InProcessBus
+from ragistry.tools.search import QUERY
 from ragistry.tools.search_library import SearchLibraryTool
 from tests.conftest import write_settled
 from tests.messages import check_message, refused
@@ -40,7 +40,7 @@ def test_the_schema_describes_no_collection_one_and_several(workspace: Workspace
     tool, library = SearchLibraryTool(workspace.library), workspace.library
     assert function(tool)["description"] == GENERIC
     assert "collection" not in properties(tool)
-    assert properties(tool)["query"] == {"type": "string", "description": schema.QUERY}
+    assert properties(tool)["query"] == {"type": "string", "description": QUERY}
     assert function(tool)["parameters"]["required"] == ["query"]
     library.create_collection("mba")
     assert function(tool)["description"] == GENERIC
