@@ -30,10 +30,7 @@ _HOMES = {
     "open_workspace": "ragistry.workspace",
 }
 
-__all__ = [
-    "Chunk", "Document", "RemoteWorkspace", "RetrievalResult", "TechniqueRegistry", "Workspace", "connect",
-    "open_workspace",
-]  # fmt: skip
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,21 +10,18 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import islice
 from math import isclose
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ragistry.errors import StoreError
 from ragistry.library.fit import fit_of
-from ragistry.protocols import LibraryStore
+from ragistry.protocols import FitStore, LibraryStore
 from ragistry.stores.records import chunks_of
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, SourceInfo
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id
 from ragistry.utils.wording import agreeing, numbered
-
-if TYPE_CHECKING:
-    from ragistry.protocols import FitStore
 
 VECTOR_TOLERANCE = 1e-6
 """Stores normalise vectors, which may change the last bit of a number."""

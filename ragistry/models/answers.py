@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 
 from ragistry.errors import IncompleteAnswerError, ModelError
 from ragistry.trace import degraded, model_call
+from ragistry.types import AnswerStatus
 from ragistry.utils.model_output import (
     begins_in_prompt,
     parse_answer,
@@ -19,9 +20,6 @@ from ragistry.utils.model_output import (
     without_reasoning,
 )
 from ragistry.utils.wording import one_line, problem_of
-
-if TYPE_CHECKING:
-    from ragistry.types import AnswerStatus
 
 Message = Mapping[str, Any]
 """``{"role": "system" | "user" | "assistant", "content": "…"}``"""

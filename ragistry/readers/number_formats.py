@@ -192,8 +192,7 @@ def _formatted(value: float, sections: tuple[_Section, ...], date1904: bool) -> 
     section, negated = _choose(value, sections)
     if section.is_date or any(part.kind == "minute" for part in section.parts):
         return _date_text(value, section, date1904)
-    shown = _number_text(abs(value) if negated else value, section)
-    return " ".join(shown.split(" ")).strip()
+    return _number_text(abs(value) if negated else value, section).strip()
 
 
 def _choose(value: float, sections: tuple[_Section, ...]) -> tuple[_Section, bool]:

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode
 
 from fastapi import FastAPI
 from nicegui import core, ui
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragistry.http.guard import LOOPBACK, BodyLimit, Guarded, HostGuard, OriginGuard, host_name, refuse, same_token
 from ragistry.server.access import LOCAL_CALLER
@@ -32,10 +32,6 @@ from ragistry.web import (
 from ragistry.web.app_state import AppState
 from ragistry.web.socket_messages import SocketMessages
 from ragistry.workspace import Workspace
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 
 PAGES = (search_page, files, collections_page, sources_page, compare_page, techniques_page)
 RECONNECT = 20.0

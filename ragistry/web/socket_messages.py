@@ -7,14 +7,12 @@ connection stays open. This middleware closes the connection and logs one line; 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
 from nicegui import core, json
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _log = logging.getLogger(__name__)
 
