@@ -24,7 +24,7 @@ from ragistry.errors import ConfigError
 CONNECT_SECONDS = 5.0
 """Maximum time to connect; a running server accepts at once."""
 RECEIVED = 1_000_000_000
-"""Maximum size of an answer in bytes, unless a client sets a smaller limit."""
+"""Maximum number of bytes of an answer and its headers, before they are decoded."""
 _PIECE = 65_536
 
 
@@ -51,16 +51,15 @@ class Limit(float):
         return max(0.001, min(float(self), self.exchange.ends - monotonic()))
 
 
-def limits(ends: float, *, pause: float | None = None, received: int = RECEIVED) -> dict[str, Any]:
+def limits(ends: float, *, pause: float | None = None) -> dict[str, Any]:
     """Return the ``extensions`` of a request that ends at a time.
 
     Args:
         ends: Latest end of the whole exchange, by `time.monotonic`.
         pause: Maximum seconds between two pieces of the answer; None for no limit but ``ends``.
-        received: Maximum number of bytes of the answer and its headers, before they are decoded.
     """
     seconds = ends - monotonic()
-    exchange = _Exchange(ends, received)
+    exchange = _Exchange(ends, RECEIVED)
     connect, wait = Limit(min(CONNECT_SECONDS, seconds), exchange), Limit(min(pause or seconds, seconds), exchange)
     return {"timeout": {"connect": connect, "pool": connect, "read": wait, "write": wait}}
 

@@ -104,7 +104,7 @@ def compare(
     """
     from ragistry.evaluation import compare as run_comparison
     from ragistry.evaluation.comparison import MEASURES
-    from ragistry.evaluation.outputs import check_outputs, write_runs
+    from ragistry.evaluation.outputs import check_outputs, keep_report, write_runs
     from ragistry.evaluation.result import MARGIN
     from ragistry.evaluation.systems.variants import CHUNK_SIZE, parse_grid
     from ragistry.workspace import open_workspace
@@ -152,7 +152,8 @@ def compare(
             answers=answers or not no_answers,
             progress=progress,
         )
-    kept = _keep(opened, comparison)
+    reports = opened.path_of(opened.settings.data_dir) / EVALUATION / "reports"  # the page shows them
+    kept = keep_report(reports, comparison.to_json())
     _write(comparison, files, printed, details=details)
     if runs is not None:
         write_runs(runs, comparison.runs, comparison.failures)
@@ -215,14 +216,6 @@ def _test_set(workspace: Workspace, dataset: Path | None, queries: Path | None, 
     if name.startswith(IR_DATASETS):
         return read_ir_datasets(name.removeprefix(IR_DATASETS))
     return read_beir(name, split or "test")
-
-
-def _keep(workspace: Workspace, comparison: Comparison) -> Path:
-    """Save the report in the workspace, so that the page shows it."""
-    from ragistry.evaluation.outputs import keep_report
-
-    folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
-    return keep_report(folder, comparison.to_json())
 
 
 def _text(comparison: Comparison, kind: str) -> str:

@@ -52,9 +52,9 @@ def in_page(work: Work | None) -> Work | None:
 
 
 @contextmanager
-def dialog(title: str, *, classes: str = "") -> Iterator[ui.dialog]:
+def dialog(title: str) -> Iterator[ui.dialog]:
     """Create a dialog; fill it in the block, then open or await it. It is deleted after it closes."""
-    with ui.dialog() as made, ui.card().classes(f"rg-dialog {classes}"):
+    with ui.dialog() as made, ui.card().classes("rg-dialog"):
         made.props["aria-label"] = title
         # Quasar's default animation moves the dialog, and a click on a moving button is lost.
         made.props("transition-show=fade transition-hide=fade")

@@ -83,7 +83,7 @@ def is_answered(generator: Generator, question: str, text: str) -> bool:
     return verdict.answered and contains_words(verdict.quote, text)
 
 
-def near_duplicates(texts: Sequence[str], threshold: float = NEAR) -> Iterator[tuple[int, int, float]]:
+def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     """Yield pairs of indexes (the smaller first) of texts that share most of their terms, with Jaccard's coefficient.
 
     Only pairs that share one of their rarest terms are compared, which misses none
@@ -94,10 +94,10 @@ def near_duplicates(texts: Sequence[str], threshold: float = NEAR) -> Iterator[t
     places: defaultdict[str, list[int]] = defaultdict(list)
     for second, found in enumerate(terms):
         rarest = sorted(found, key=lambda term: (counts[term], term))
-        prefix = rarest[: len(found) - ceil(threshold * len(found)) + 1] if found else []
+        prefix = rarest[: len(found) - ceil(NEAR * len(found)) + 1] if found else []
         for first in sorted({place for term in prefix for place in places[term]}):
             shared = len(found & terms[first]) / len(found | terms[first])
-            if shared >= threshold:
+            if shared >= NEAR:
                 yield first, second, shared
         for term in prefix:
             places[term].append(second)
