@@ -141,7 +141,7 @@ class Scope:
             for info in self.store.sources()
             if (own := names.current.get(info.collection)) is not None and name in (None, own)
         ]
-        return sorted(found, key=_place) if names.is_renaming else found
+        return sorted(found, key=lambda info: (info.collection, info.source_file)) if names.is_renaming else found
 
     def orphans(self) -> list[SourceInfo]:
         """List the sources of undefined collections, which are stored but not searched."""
@@ -172,10 +172,6 @@ def _with_former(where: dict[str, Any], former: Mapping[Any, str]) -> dict[str, 
         return where
     names = operand if isinstance(operand, list) else [operand]
     return {key: {_SEVERAL[op]: [*names, *(former[name] for name in names if name in former)]}}
-
-
-def _place(info: SourceInfo) -> tuple[str, str]:
-    return info.collection, info.source_file
 
 
 def being_renamed(collections: CollectionsFile) -> list[CollectionEntry]:

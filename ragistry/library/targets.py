@@ -84,7 +84,8 @@ class WorkspaceTargets:
             store = technique.collection.read(lambda store: store, store)
         except StoreError as error:
             store = self._as_broken(name, error)
-        return Target(name, _about(record), "repository", technique=technique, store=store)
+        about = str(record.metadata.get("description") or f"Documentation of {record.name}")
+        return Target(name, about, "repository", technique=technique, store=store)
 
     def _as_broken(self, name: str, error: StoreError) -> Broken:
         """Return the same object for the same error, because routers cache by it."""
@@ -122,10 +123,6 @@ def _records(repositories: Repositories) -> dict[str, RepositoryEntry | StoreCor
         if entry is not None:
             found[name] = entry
     return found
-
-
-def _about(entry: RepositoryEntry) -> str:
-    return str(entry.metadata.get("description") or f"Documentation of {entry.name}")
 
 
 Kind = Literal["collection", "repository", "archive"]

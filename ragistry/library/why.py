@@ -296,7 +296,7 @@ class _Search:
             if name not in passed:
                 passed.add(name)
                 below += self._bases(name)
-                if not _wants_model(registry.technique_class(name)):
+                if not wanted_resources(registry.technique_class(name)).keys() & {"generator", "reranker"}:
                     yield registry.get(name)
 
     def _bases(self, name: str) -> list[str]:
@@ -317,7 +317,7 @@ class _Search:
 
     def _how_to_ingest(self) -> tuple[str, ...]:
         path = self._file()
-        return (f"ragistry ingest {path or 'PATH'}",) if path else ("list the sources: ragistry sources list",)
+        return (f"ragistry ingest {path}",) if path else ("list the sources: ragistry sources list",)
 
     def _file(self) -> Path | None:
         """Find the expected file: at its path, or in a folder of a known source."""
@@ -399,10 +399,6 @@ def _keys(where: Any) -> set[str]:
         own = {key for key in where if isinstance(key, str) and not key.startswith("$")}
         return own.union(*(_keys(part) for key, part in where.items() if key.startswith("$")))
     return set().union(*map(_keys, where)) if isinstance(where, list) else set()
-
-
-def _wants_model(cls: type[Any]) -> bool:
-    return bool(wanted_resources(cls).keys() & {"generator", "reranker"})
 
 
 def _higher(ranks: Sequence[StageRank], plain: Explanation) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ class Corpus:
         about += [] if embedder is None else [fingerprint_of(embedder)]
         about += [self.own_hash()] if self.own else []
         digest = sha256("\n".join(map(json.dumps, [about, *self.dataset.corpus])).encode()).hexdigest()
-        return f"{_prefix(self.dataset)}{digest[:16]}"
+        return f"{file_name(self.dataset.name[:40])}-{digest[:16]}"
 
     @cached_property
     def opaque(self) -> dict[str, str]:
@@ -242,10 +242,6 @@ class Collected:
 
     def flush(self) -> None:
         """Do nothing: the rows are written when they have their vectors."""
-
-
-def _prefix(dataset: Dataset) -> str:
-    return f"{file_name(dataset.name[:40])}-"
 
 
 def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> tuple[DatasetIndex, LibraryStore]:
