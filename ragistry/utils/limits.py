@@ -20,13 +20,7 @@ def check_query(query: Any, name: str = "the query") -> str:
         raise EmptyQueryError(f"{name} must be text, got {shown(query)}; write at least one word")
     if not query.strip():
         raise EmptyQueryError(f"{name} is empty: {shown(query)}; write at least one word")
-    try:
-        query.encode()
-    except UnicodeEncodeError as error:
-        raise QueryError(
-            f"{name} has half a character at {error.start}: {shown(query)}; send whole characters, in UTF-8"
-        ) from error
-    return query
+    return _whole_characters(query, name)
 
 
 def check_previous(previous: Any) -> str | None:
@@ -35,13 +29,17 @@ def check_previous(previous: Any) -> str | None:
         return None
     if not isinstance(previous, str):
         raise QueryError(f"previous must be text, got {shown(previous)}; pass the question before, or leave it out")
+    return _whole_characters(previous, "previous")
+
+
+def _whole_characters(text: str, name: str) -> str:
     try:
-        previous.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         raise QueryError(
-            f"previous has half a character at {error.start}: {shown(previous)}; send whole characters, in UTF-8"
+            f"{name} has half a character at {error.start}: {shown(text)}; send whole characters, in UTF-8"
         ) from error
-    return previous
+    return text
 
 
 QUERIES, QUERIES_BYTES = 1_000, 1_000_000
