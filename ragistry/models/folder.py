@@ -14,7 +14,7 @@ import numpy as np
 from ragistry import trace
 from ragistry.errors import EmbeddingGenerationError, ModelError
 from ragistry.models.folder_files import ModelFolder, layers_of, max_tokens, prompts, query_table, usable_settings
-from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded
+from ragistry.models.onnx import OnnxEmbedder, cut_ids, encoded, padded
 from ragistry.models.runtimes import load_session
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role, ScoreKind
@@ -76,13 +76,6 @@ class Graph:
                 f"it is not clear which output of {self.name!r} has the values: {self._listed()}; {NAME_IT}"
             )
         return found[0]
-
-    def encode(self, texts: Sequence[Any]) -> list[Encoding]:
-        """Tokenize texts or pairs of texts."""
-        starts = range(0, len(texts), TEXTS_AT_ONCE)
-        return [
-            one for start in starts for one in self.tokenizer.encode_batch(list(texts[start : start + TEXTS_AT_ONCE]))
-        ]
 
     def row(self, encoding: Encoding) -> Row:
         """Cut a text to the limit; a special token at its end is kept."""
@@ -239,11 +232,7 @@ class _Model(ABC):
     def encode(self, texts: Sequence[str], role: Role) -> list[Encoding]:
         prefixed = [self.prefixes[role] + text for text in texts]
         prefixed = [text.lower() for text in prefixed] if self.lower else prefixed
-        return [
-            one
-            for start in range(0, len(texts), TEXTS_AT_ONCE)
-            for one in self.tokenizer.encode_batch(prefixed[start : start + TEXTS_AT_ONCE])
-        ]
+        return list(encoded(self.tokenizer, prefixed))
 
     def finish(self, digest: str) -> None:
         """Complete the fingerprint with the dimension of a first vector."""
@@ -409,7 +398,8 @@ class FolderReranker(_FolderModel):
             return []
         graph = self._loaded()
         rows = [
-            Row(np.array(one.ids), np.array(one.type_ids)) for one in graph.encode([(query, text) for text in texts])
+            Row(np.array(one.ids), np.array(one.type_ids))
+            for one in encoded(graph.tokenizer, ((query, text) for text in texts))
         ]
         trace.model_call(tokens=sum(map(len, rows)))
         scores = np.empty(len(rows))
@@ -467,7 +457,7 @@ class FolderEncoder(_FolderModel):
         texts, graph = check_texts(texts), self._loaded()
         if not texts:
             return []
-        encodings = graph.encode(texts)
+        encodings = list(encoded(graph.tokenizer, texts))
         if role == "query" and self._table:
             return [{term: self._table[term] for term in one.tokens if term in self._table} for one in encodings]
         cuts = sum(len(one) > graph.limit for one in encodings)

@@ -16,23 +16,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ragistry import trace
 from ragistry.errors import ModelNotFoundError
-from ragistry.models.onnx import (
-    TEXTS_AT_ONCE,
-    OnnxEmbedder,
-    cut_ids,
-    padded,
-    pooled,
-    read_checked,
-)
+from ragistry.models.onnx import OnnxEmbedder, encoded, padded, pooled, read_checked
 from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, check_runtime, load_session, runtime_for
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from tokenizers import BertWordPieceTokenizer, Encoding
+    from tokenizers import BertWordPieceTokenizer
 
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -84,7 +76,7 @@ class MiniLMEmbedder(OnnxEmbedder):
         texts = check_texts(texts)
         if not texts:
             return np.empty((0, FINGERPRINT.dimension), dtype=np.float32)
-        rows = self._token_ids(texts, lambda lengths: self._report_cuts(lengths, role))
+        rows = self._cut(self._token_ids(texts), role)
         vectors = np.empty((len(texts), FINGERPRINT.dimension), dtype=np.float32)
 
         def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
@@ -101,7 +93,7 @@ class MiniLMEmbedder(OnnxEmbedder):
         texts = check_texts(texts)
         if not texts:
             return []
-        rows = self._token_ids(texts)
+        rows = self._cut(self._token_ids(texts))
         vectors: list[NDArray[np.float32]] = [np.empty((0, FINGERPRINT.dimension), dtype=np.float32)] * len(texts)
 
         def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
@@ -113,19 +105,10 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Embedder.count_tokens`. Raises `EmbeddingGenerationError` for a value that is not text."""
-        return [len(encoding) for encoding in _encodings(self._loaded_tokenizer(), check_texts(texts))]
+        return [len(encoding) for encoding in encoded(self._loaded_tokenizer(), check_texts(texts))]
 
-    def _token_ids(
-        self, texts: list[str], report: Callable[[list[int]], None] = lambda _: None
-    ) -> list[NDArray[np.int64]]:
-        """Tokenize and cut the texts, and trace the call; ``report`` gets the lengths before the cut."""
-        rows, lengths = [], []
-        for encoding in _encodings(self._loaded_tokenizer(), texts):
-            rows.append(cut_ids(encoding.ids, FINGERPRINT.max_tokens))
-            lengths.append(len(encoding))
-        report(lengths)
-        trace.model_call(tokens=sum(map(len, rows)))
-        return rows
+    def _token_ids(self, texts: list[str]) -> Iterator[list[int]]:
+        return (encoding.ids for encoding in encoded(self._loaded_tokenizer(), texts))
 
     def _run(
         self,
@@ -197,11 +180,6 @@ def load_tokenizer() -> BertWordPieceTokenizer:
     from tokenizers import BertWordPieceTokenizer
 
     return BertWordPieceTokenizer({token: number for number, token in enumerate(read_vocabulary())}, lowercase=True)
-
-
-def _encodings(tokenizer: BertWordPieceTokenizer, texts: list[str]) -> Iterator[Encoding]:
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        yield from tokenizer.encode_batch(texts[start : start + TEXTS_AT_ONCE])
 
 
 _sessions: WeakValueDictionary[str, Session] = WeakValueDictionary()

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragistry import trace
 from ragistry.errors import ModelNotFoundError
-from ragistry.models.onnx import TEXTS_AT_ONCE, OnnxEmbedder, cut_ids, padded, pooled, read_checked
+from ragistry.models.onnx import OnnxEmbedder, encoded, padded, pooled, read_checked
 from ragistry.models.runtimes import Session, load_session
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
@@ -78,12 +77,7 @@ class MultilingualEmbedder(OnnxEmbedder):
         if not texts:
             return vectors
         model = self._loaded()
-        rows, lengths = [], []
-        for ids in _token_ids(model, texts, role):
-            rows.append(cut_ids(ids, FINGERPRINT.max_tokens))
-            lengths.append(len(ids))
-        self._report_cuts(lengths, role)
-        trace.model_call(tokens=sum(map(len, rows)))
+        rows = self._cut(_token_ids(model, texts, role), role)
 
         def fill(batch: list[int]) -> None:
             vectors[batch] = _encode(model, [rows[position] for position in batch])
@@ -124,11 +118,10 @@ def _load(path: Path | None) -> _Model:
 
 def _token_ids(model: _Model, texts: list[str], role: Role) -> Iterator[list[int]]:
     """Yield the token ids of each text with the prefix of its role, between the two special tokens; not cut."""
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        prefixed = [_PREFIXES[role] + text for text in texts[start : start + TEXTS_AT_ONCE]]
-        plain = [_SPACES.sub(" ", text.translate(model.weights.replacements)) for text in prefixed]
-        for encoding in model.tokenizer.encode_batch(plain):
-            yield [_BOS, *encoding.ids, _EOS]
+    prefixed = (_PREFIXES[role] + text for text in texts)
+    plain = (_SPACES.sub(" ", text.translate(model.weights.replacements)) for text in prefixed)
+    for encoding in encoded(model.tokenizer, plain):
+        yield [_BOS, *encoding.ids, _EOS]
 
 
 def _encode(model: _Model, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.resources.abc import Traversable
+from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ragistry.types import EmbedderFingerprint, Role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from tokenizers import Encoding
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +70,17 @@ class OnnxEmbedder:
             with ThreadPoolExecutor(min(self._threads, len(planned))) as workers:
                 list(workers.map(compute, planned))
 
+    def _cut(self, every: Iterable[list[int]], role: Role | None = None) -> list[NDArray[np.int64]]:
+        """Cut the token ids of texts to the model's limit, and trace the call; report cuts if a role is given."""
+        rows, lengths = [], []
+        for ids in every:
+            rows.append(cut_ids(ids, self.fingerprint.max_tokens))
+            lengths.append(len(ids))
+        if role is not None:
+            self._report_cuts(lengths, role)
+        trace.model_call(tokens=sum(map(len, rows)))
+        return rows
+
     def _report_cuts(self, lengths: Sequence[int], role: Role) -> None:
         """Log which texts are longer than the model's limit, and trace a query that is."""
         limit = self.fingerprint.max_tokens
@@ -112,6 +125,13 @@ def read_checked(file: Traversable, expected: str, remedy: str, *, if_missing: s
     if found != expected:
         raise ModelError(f"{str(file)!r} is damaged: its sha256 is {found!r} instead of {expected!r}; {remedy}")
     return content
+
+
+def encoded(tokenizer: Any, texts: Iterable[Any]) -> Iterator[Encoding]:
+    """Tokenize texts or pairs of texts, `TEXTS_AT_ONCE` in one call."""
+    left = iter(texts)
+    while batch := list(islice(left, TEXTS_AT_ONCE)):
+        yield from tokenizer.encode_batch(batch)
 
 
 def cut_ids(ids: list[int], limit: int) -> NDArray[np.int64]:

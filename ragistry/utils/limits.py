@@ -64,7 +64,7 @@ def check_top_k(top_k: Any, limit: int = TOP_K_LIMIT, *, name: str = "top_k") ->
 
     ``name``: its name in messages.
     """
-    if not isinstance(top_k, int) or isinstance(top_k, bool) or not 1 <= top_k <= limit:
+    if not _is_whole(top_k) or not 1 <= top_k <= limit:
         raise InvalidLimitError(f"{name} must be a whole number from 1 to {limit:,}, got {shown(top_k)}")
     return int(top_k)
 
