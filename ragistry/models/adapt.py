@@ -34,7 +34,7 @@ def as_generator(model: Any) -> Generator:
     Raises:
         ConfigError: It is neither, or the function has other parameters.
     """
-    if _counts(model):
+    if is_built_in(model):
         return cast("Generator", model)
     if callable(getattr(model, "generate", None)):
         return CountedGenerator(model)
@@ -50,7 +50,7 @@ def as_reranker(model: Any) -> Reranker:
     Raises:
         ConfigError: It is neither, or the function has other parameters.
     """
-    if _counts(model):
+    if is_built_in(model):
         return cast("Reranker", model)
     if callable(getattr(model, "rerank", None)):
         return CountedReranker(model)
@@ -66,7 +66,7 @@ def as_embedder(model: Any) -> Embedder:
     Raises:
         ConfigError: It has no ``embed`` or no ``fingerprint``.
     """
-    return cast("Embedder", model) if _counts(model) else CountedEmbedder(model)
+    return cast("Embedder", model) if is_built_in(model) else CountedEmbedder(model)
 
 
 def as_encoder(model: Any) -> SparseEncoder:
@@ -87,8 +87,9 @@ def name_of(model: Any) -> str:
     return str(getattr(function, "__qualname__", type(model).__qualname__))
 
 
-def _counts(model: Any) -> bool:
-    return type(model).__module__.partition(".")[0] == PACKAGE
+def is_built_in(one: object) -> bool:
+    """Return whether the class of a model or a technique is part of this package."""
+    return type(one).__module__.partition(".")[0] == PACKAGE
 
 
 def _function(model: Any, kind: str, *parameters: str) -> Any:

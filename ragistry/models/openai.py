@@ -7,6 +7,7 @@ import json
 import logging
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,11 +175,9 @@ class OpenAICompatibleEmbedder:
 
     def _send(self, texts: Sequence[str]) -> list[Any]:
         served, body = self._served, {"model": self._served.model, "input": list(texts)}
-        try:
+        with _explained(self._api, served.model):
             read = partial(_by_index, count=len(texts))
             vectors, tokens = self._api.post("/embeddings", body, read, texts=texts, loads=served.model)
-        except RefusedError as error:
-            raise _explained(self._api, error, served.model) from error
         model_call(tokens)
         if served.truncates and tokens >= served.max_tokens:
             # a text has at most as many tokens as bytes, plus two special ones
@@ -243,11 +242,9 @@ class OpenAIGenerator:
             "stream_options": {"include_usage": True},
             **self._options,
         }
-        try:
+        with _explained(self._api, self.model):
             for event in events(self._api.stream("/chat/completions", body, loads=self.model)):
                 yield Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
-        except RefusedError as error:
-            raise _explained(self._api, error, self.model) from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -270,10 +267,8 @@ class OpenAIGenerator:
 
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
-        try:
+        with _explained(self._api, self.model):
             part = self._api.post("/chat/completions", body, _parse_answer, loads=self.model)
-        except RefusedError as error:
-            raise _explained(self._api, error, self.model) from error
         model_call(part.tokens)
         return whole_answer(part, self.model, REMEDY)
 
@@ -313,10 +308,8 @@ class OpenAIReranker:
             body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
             return self._api.post("/rerank", body, _relevance, loads=self.model or "")
 
-        try:
+        with _explained(self._api, self.model or ""):
             return scores_in_batches(send, texts, self._batch_size, self._api.server.server)
-        except RefusedError as error:
-            raise _explained(self._api, error, self.model or "") from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -366,17 +359,23 @@ def _ask(ask: Callable[[], Read], *, needed: bool = True, last: bool = False) ->
         return None
 
 
-def _explained(api: OpenAIAPI, error: RefusedError, model: str) -> ModelError:
-    """Return the error; if the server lacks the model, one that lists the models it has.
+@contextmanager
+def _explained(api: OpenAIAPI, model: str) -> Iterator[None]:
+    """Explain a refusal in the block: if the server lacks the model, list the models it has.
 
     A prompt that a content filter refuses has no answer, which is no fault of the server.
     """
-    if error.is_filtered:
-        return IncompleteAnswerError(f"{error}; ask in other words", "filtered")
-    if error.status != 404 or "model" not in error.reason:
-        return error
-    models = ", ".join(_ask(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it reports"
-    return ModelNotFoundError(f"{api.server.server} has no model {model!r}; start it with that model; it has: {models}")
+    try:
+        yield
+    except RefusedError as error:
+        if error.is_filtered:
+            raise IncompleteAnswerError(f"{error}; ask in other words", "filtered") from error
+        if error.status != 404 or "model" not in error.reason:
+            raise
+        models = ", ".join(_ask(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it reports"
+        raise ModelNotFoundError(
+            f"{api.server.server} has no model {model!r}; start it with that model; it has: {models}"
+        ) from error
 
 
 def _parse_event(event: dict[str, Any]) -> Part:

@@ -14,8 +14,6 @@ from ragistry.errors import ConfigError
 from ragistry.types import TOP_K_LIMIT, Document, ScoreKind, StageScore
 from ragistry.utils.limits import check_query, check_top_k
 
-PACKAGE = __name__.partition(".")[0]
-
 
 class TechniqueConfig(BaseModel):
     """The settings of every built-in technique; unknown settings are errors.
@@ -74,8 +72,3 @@ def require_word_search(store: object, technique: object, remedy: str) -> None:
             f"{type(technique).__name__}: the store {type(store).__name__!r} cannot search words; {remedy}, or set "
             "`store: {use: local}` in vector_stores.yaml"
         )
-
-
-def is_built_in(technique: object) -> bool:
-    """Return whether the class of a technique is part of this package."""
-    return type(technique).__module__.partition(".")[0] == PACKAGE

@@ -15,9 +15,10 @@ from pydantic import Field, field_validator
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.problems import Configuration, parse_config
 from ragistry.errors import InvalidConfigError
+from ragistry.models.adapt import is_built_in
 from ragistry.models.known import fit_line
 from ragistry.protocols import DocumentStore, FitStore, Technique
-from ragistry.techniques.built_in import TechniqueConfig, is_built_in
+from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.classes import Complaint
 from ragistry.techniques.fusion import (
     Fusion,

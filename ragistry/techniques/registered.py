@@ -13,8 +13,9 @@ from traceback import walk_tb
 from typing import Any
 
 from ragistry.errors import ConfigError, RagistryError, TechniqueError
+from ragistry.models.adapt import is_built_in
 from ragistry.protocols import Generator, Reranker, Technique
-from ragistry.techniques.built_in import is_built_in, least_score
+from ragistry.techniques.built_in import least_score
 from ragistry.techniques.classes import retrieve_complaints
 from ragistry.techniques.folding import fold_identical, folds, retrieve_filled
 from ragistry.techniques.phrases import PhraseSearch
