@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stdout, suppress
 from functools import partial
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from anyio.to_thread import run_sync
@@ -23,11 +26,114 @@ from pydantic import ValidationError
 
 from ragistry import __version__
 from ragistry.library.asked import log_question
-from ragistry.mcp import resources
 from ragistry.tools.failures import CallError, failure_text
+from ragistry.tools.fetch import ROOT, Address, FetchRequest, fetch, write_address
+from ragistry.tools.reach import Reach
 from ragistry.tools.search_library import SearchLibraryTool
+from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.toolbox import TOOLS
-from ragistry.utils.dataclass_json import adapter_of
+from ragistry.utils.dataclass_json import adapter_of, to_json
+from ragistry.utils.ids import chunk_id
+from ragistry.utils.quoting import visible_line
+
+# --- Resources: collections and passages, by URIs such as ``ragistry://collections/mba/Finance.pdf#chunk=8`` ---
+
+_CHUNK = re.compile(r"chunk=([0-9]{1,9})")
+SOURCES_TOKENS = 7_000
+"""Maximum number of tokens of the source names that a collection lists."""
+TEMPLATE = types.ResourceTemplate(
+    name="passage",
+    title="Passage of a source",
+    uri_template=ROOT + "{collection}/{source_file}#chunk={chunk}",
+    description="The text around one passage of a source, by the url of a search result.",
+    mime_type="application/json",
+)
+
+
+def read_address(uri: str) -> Address:
+    """Parse a URI of `write_address`.
+
+    Raises:
+        CallError: It is not such a URI.
+    """
+    try:
+        parts = urlsplit(uri)
+        collection, _, source = parts.path.removeprefix("/").partition("/")
+        chunk = _CHUNK.fullmatch(parts.fragment or "chunk=0")
+        if not uri.startswith(ROOT) or not collection or parts.query or chunk is None:
+            raise ValueError("malformed")
+        return Address(unquote(collection, errors="strict"), unquote(source, errors="strict"), int(chunk[1]))
+    except ValueError as error:
+        message = f"resource {uri[:200]!r} does not exist; list the resources, or use the url of a result"
+        raise CallError(message) from error
+
+
+def list_resources(reach: Reach) -> list[types.Resource]:
+    """List a resource for each accessible collection."""
+    return [
+        types.Resource(
+            uri=write_address(Address(entry.name)),
+            name=entry.name,
+            title=entry.display_name or entry.name,
+            description=" ".join(entry.description.split()) or None,
+            mime_type="application/json",
+        )
+        for entry in reach.entries()
+    ]
+
+
+def read_resource(reach: Reach, uri: str) -> types.ReadResourceResult:
+    """Read a resource as JSON.
+
+    Raises:
+        CallError: The resource does not exist or is not accessible.
+    """
+    address = read_address(uri)
+    try:
+        if address.collection not in reach.names():
+            raise CallError(f"collection {address.collection!r} does not exist")
+        content = (
+            to_json(fetch(reach, FetchRequest(_chunk(reach, address))))
+            if address.source_file
+            else _collection(reach, address.collection)
+        )
+    except CallError as error:
+        message = f"resource {visible_line(uri)!r} does not exist; list the resources, or use the url of a result"
+        raise CallError(message) from error
+    text = json.dumps(content, ensure_ascii=False)
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
+    )
+
+
+def _chunk(reach: Reach, address: Address) -> str:
+    """Return the id of a passage. During a rename, the store may have it under the earlier name of the collection."""
+    ids = [chunk_id(name, *address[1:]) for name in reach.library.scope.current_names().stored(address.collection)]
+    return next((id for id in ids if len(ids) > 1 and reach.library.store.get([id])), chunk_id(*address))
+
+
+def _collection(reach: Reach, name: str) -> dict[str, Any]:
+    [entry] = [entry for entry in reach.entries() if entry.name == name]
+    sources = reach.sources(name)
+    names, room = [], SOURCES_TOKENS
+    for info in sources:
+        shown = visible_line(info.source_file)
+        room -= estimated_tokens(shown) + 3
+        if room < 0:
+            break
+        names.append(shown)
+    return {
+        "name": name,
+        "display_name": entry.display_name or name,
+        "description": visible_line(entry.description, 2_000),
+        "source_count": len(sources),
+        "chunk_count": sum(info.chunks for info in sources),
+        "sources": names,
+        "sources_left_out": len(sources) - len(names),
+    }
+
+
+# --- The server ---
 
 Context = ServerRequestContext[Any, Any]
 INSTRUCTIONS = (
@@ -94,16 +200,16 @@ class LibraryServer:
         return await run_sync(partial(call_tool, self.tool, params.name, params.arguments or {}))
 
     async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=await run_sync(resources.list_resources, self.tool.reach))
+        return types.ListResourcesResult(resources=await run_sync(list_resources, self.tool.reach))
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
+        return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
 
     async def read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         try:
-            return await run_sync(resources.read_resource, self.tool.reach, params.uri)
+            return await run_sync(read_resource, self.tool.reach, params.uri)
         except Exception as error:  # the SDK would send any message to the client
             code = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
             text = failure_text(error, "the resource", limited=self.tool.reach.limited)

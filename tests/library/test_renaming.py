@@ -200,7 +200,7 @@ def test_a_condition_means_a_collection_by_its_new_name(between: Workspace) -> N
 
 def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace) -> None:
     pytest.importorskip("mcp")
-    from ragistry.mcp import resources, server
+    from ragistry.mcp import server
 
     tool = SearchLibraryTool(between.library)
     [answer] = server.call_tool(tool, "search", {"query": "the price of milk and tea"}).content
@@ -209,7 +209,7 @@ def test_every_url_of_a_search_can_be_read_between_two_names(between: Workspace)
     collections = [result["url"].split("/")[3] for result in results]
     assert set(collections) == {"shelf", "econ"}
     for result, collection in zip(results, collections, strict=True):
-        [content] = resources.read_resource(tool.reach, result["url"]).contents
+        [content] = server.read_resource(tool.reach, result["url"]).contents
         read = json.loads(content.text)
         assert (read["id"], read["url"], read["metadata"]["collection"]) == (result["id"], result["url"], collection)
         [fetched] = server.call_tool(tool, "fetch", {"id": result["id"]}).content

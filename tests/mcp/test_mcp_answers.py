@@ -17,8 +17,8 @@ from mcp.shared.uri_template import UriTemplate
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import QueryError
-from ragistry.mcp import resources, server
-from ragistry.mcp.resources import read_address
+from ragistry.mcp import server
+from ragistry.mcp.server import read_address
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.tools.failures import BrokenCollectionsError
 from ragistry.tools.fetch import Address, url_of, write_address
@@ -57,7 +57,7 @@ def asked(tool: SearchLibraryTool, name: str, arguments: Any) -> str:
 
 def read(tool: SearchLibraryTool, uri: str) -> str:
     try:
-        [content] = resources.read_resource(tool.reach, uri).contents
+        [content] = server.read_resource(tool.reach, uri).contents
     except QueryError as error:
         return str(error)
     return content.text
@@ -131,8 +131,8 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
             check_message(answer.content[0].text, "documents.yaml is broken at line ")
             assert "degrees" not in answer.content[0].text
         with refused(BrokenCollectionsError):
-            resources.read_resource(tool.reach, write_address(Address("notes")))
-        assert [resource.name for resource in resources.list_resources(tool.reach)] == ["notes"], "listed as it was"
+            server.read_resource(tool.reach, write_address(Address("notes")))
+        assert [resource.name for resource in server.list_resources(tool.reach)] == ["notes"], "listed as it was"
         path.write_text(whole, encoding="utf-8")
         assert "degrees" in asked(tool, "search_library", {"query": "tea"})
     assert "unknown setting 'colections'" in caplog.text
@@ -162,7 +162,7 @@ def test_fetch_returns_a_passage_with_its_context(guarded: Workspace, tool: Sear
     chunks = guarded.store.count({"collection": "open"})
     assert chunks > 2
     fetched = json.loads(asked(tool, "fetch", {"id": OPEN[1]}))
-    uri = UriTemplate.parse(resources.TEMPLATE.uri_template).expand(
+    uri = UriTemplate.parse(server.TEMPLATE.uri_template).expand(
         {"collection": "open", "source_file": "boats.txt", "chunk": "1"}
     )
     assert json.loads(read(tool, uri)) == fetched
@@ -235,7 +235,7 @@ def test_uri_round_trip(collection: str, source: str, index: int) -> None:
     st.text("ab %#?&/,.é", min_size=1, max_size=12), st.text("ab %#?&/,.é", min_size=1, max_size=20), st.integers(0, 99)
 )
 def test_passage_template_expands_to_a_valid_uri(collection: str, source: str, index: int) -> None:
-    template = UriTemplate.parse(resources.TEMPLATE.uri_template)
+    template = UriTemplate.parse(server.TEMPLATE.uri_template)
     said = {"collection": collection, "source_file": source, "chunk": str(index)}
     uri = template.expand(said)
     assert read_address(uri) == Address(collection, source, index)

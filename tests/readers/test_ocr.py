@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ragistry import open_workspace
 from ragistry.errors import ExtractionError
-from ragistry.readers import ocr
+from ragistry.readers import pdf
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import ExtractLimits
 from tests import skips
@@ -48,7 +48,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
-    ocr._languages.cache_clear()
+    pdf._languages.cache_clear()
     return path
 
 
@@ -106,5 +106,5 @@ def test_an_xfa_form_is_called_that(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason=skips.TESSERACT)
 def test_tesseract_reads_a_scan(scan: Path) -> None:
-    ocr._languages.cache_clear()
+    pdf._languages.cache_clear()
     assert WORDS in extract(scan, ocr="english").text
