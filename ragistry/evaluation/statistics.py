@@ -13,26 +13,21 @@ selection and subsequent selection bias in performance evaluation, 2010).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, sqrt
 from random import Random
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragistry.errors import EvaluationError
 from ragistry.evaluation.figures import Tuning
 from ragistry.utils.wording import numbered
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 ROUNDS = 29_999
 """Number of random sign flips if there are too many to try all; the smallest p-value is then 1 / (ROUNDS + 1)."""

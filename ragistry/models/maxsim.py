@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ragistry.config.numbers import Whole
@@ -20,9 +21,6 @@ from ragistry.models.texts import check_texts
 from ragistry.models.token_file import TokenEmbedder, TokenFile, TokenVectors, in_8_bits, text_key
 from ragistry.trace import degraded
 from ragistry.types import ScoreKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LONG_QUERY = 32
 """Number of query tokens above which MaxSim may rank worse than its base; ColBERT's queries have at most as many."""
