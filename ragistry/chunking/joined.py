@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ragistry.chunking.places import joined_places, place_at, places_in
+from ragistry.protocols import LibraryStore
 from ragistry.types import Document, SourceInfo
 from ragistry.utils.ids import chunk_id
-
-if TYPE_CHECKING:
-    from ragistry.protocols import LibraryStore
 
 Span = tuple[int, int]
 LINE_FEEDS = "line_feeds"
