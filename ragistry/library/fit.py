@@ -85,12 +85,28 @@ def _sample(store: LibraryStore) -> list[Document]:
 
 
 def _by_language(chunks: Sequence[Document]) -> list[list[Document]]:
-    """Divide chunks by their recorded language; groups that are too small to be measured are left out."""
+    """Divide chunks by the language of their source; groups that are too small to be measured are left out."""
+    of_source: dict[tuple[Any, Any], list[Document]] = {}
+    for one in chunks:
+        of_source.setdefault(_source_of(one), []).append(one)
+    languages = {source: _language_of(some) for source, some in of_source.items()}
     groups: dict[str, list[Document]] = {}
     for one in chunks:
-        groups.setdefault(str(one.metadata.get("language", "")), []).append(one)
+        groups.setdefault(languages[_source_of(one)], []).append(one)
     large = [group for group in groups.values() if len(group) >= max(LEAST_CHUNKS, len(chunks) / 10)]
     return large or [list(chunks)]
+
+
+def _source_of(chunk: Document) -> tuple[Any, Any]:
+    return chunk.metadata.get("collection"), chunk.metadata.get("source_file")
+
+
+def _language_of(chunks: Sequence[Document]) -> str:
+    """Return the language of a source: the recorded one with `language: auto`, else that of its text."""
+    if recorded := chunks[0].metadata.get("language"):
+        return str(recorded)
+    detected = detect_language([one.content for one in chunks])
+    return detected.language if detected else ""
 
 
 def knowledge(chunks: Sequence[Document], vectors: Vectors, embedder: Embedder) -> float | None:
@@ -163,10 +179,9 @@ def _overlap(one: Document, other: Document) -> bool:
     """Return whether two chunks have a part of a source in common."""
     if one.id == other.id:
         return True
-    a, b = one.metadata, other.metadata
-    if any(a.get(key) != b.get(key) for key in ("collection", "source_file")):
+    if _source_of(one) != _source_of(other):
         return False
-    spans: list[Any] = [m.get(key) for m in (a, b) for key in ("start", "end")]
+    spans: list[Any] = [chunk.metadata.get(key) for chunk in (one, other) for key in ("start", "end")]
     return all(isinstance(at, int) for at in spans) and bool(spans[0] < spans[3] and spans[2] < spans[1])
 
 

@@ -89,9 +89,13 @@ def test_the_expected_best_of_fifty_is_that_of_random_draws():
 
 
 def test_languages_are_measured_by_themselves_and_the_best_counts():
-    foreign = [replace(one, metadata={**one.metadata, "language": "yo"}) for one in chunks(300)]
-    english = [replace(one, metadata={**one.metadata, "language": "en"}) for one in chunks(120)]
-    few = [replace(one, metadata={**one.metadata, "language": "de"}) for one in chunks(30)]
+    def of(language: str, count: int) -> list[Document]:
+        return [
+            replace(one, metadata={**one.metadata, "collection": language, "language": language})
+            for one in chunks(count)
+        ]
+
+    foreign, english, few = of("yo", 300), of("en", 120), of("de", 30)
     assert [len(group) for group in fits._by_language([*foreign, *english, *few])] == [300, 120]
     assert [len(group) for group in fits._by_language(few)] == [30]
 
@@ -161,3 +165,15 @@ def test_a_weak_embedder_is_said_with_the_remedy(fit, said):
     line = fit_line(fit)
     assert line.endswith(said)
     assert bool(line) == bool(said)
+
+
+def test_a_language_that_is_not_recorded_is_told_from_the_texts():
+    """With a fixed `language` no chunk has one; the order of the chunks stays."""
+
+    def of(text: str) -> list[Document]:
+        return [Document(text * 3, {"source_file": f"{text[:3]}{number}"}, 0.0) for number in range(120)]
+
+    english = of("The houses at the river were built in the last century, and many of them are empty in this year. ")
+    german = of("Die Häuser am Fluss wurden im letzten Jahrhundert gebaut, und viele von ihnen stehen heute leer. ")
+    mixed = [one for pair in zip(english, german, strict=True) for one in pair]
+    assert fits._by_language(mixed) == [english, german]
