@@ -236,16 +236,16 @@ def _ingest(
 
 
 class _EarlyWarnings(ProgressObserver):
-    """Prints the warnings that are known before the first source is read; ``told`` is their number."""
+    """Prints the warnings that are known before texts are embedded; ``told`` is their number."""
 
     def __init__(self, progress: Progress | None, quiet: bool) -> None:
         super().__init__(progress)
         self.quiet, self.told = quiet, 0
 
     def planned(self, report: IngestReport) -> None:
-        self.told = len(report.warnings)
         if not self.quiet:
-            _print_warnings(report.warnings)
+            _print_warnings(report.warnings[self.told :])
+        self.told = len(report.warnings)
 
 
 def _follow(

@@ -144,7 +144,7 @@ class DocumentService(IngestMethods, SearchMethods):
             report=report,
         )
         try:
-            ingest.run(plan.all_sources, observer.progress, observer.waiting)
+            ingest.run(plan.all_sources, observer.progress, observer.waiting, observer.planned)
             for folder in plan.folders:
                 report.failed = without_missing(report.failed, folder.root)
             for name in plan.gone if plan.prune else ():

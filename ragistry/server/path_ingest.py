@@ -60,8 +60,8 @@ class _PathObserver(IngestObserver):
         self._record("reading", 0.0)
 
     def planned(self, report: IngestReport) -> None:
-        if self._path.is_dir():
-            _add_notes(self._job, report.warnings)
+        own = () if self._path.is_dir() else (self._path.name,)  # which the line of a file has
+        _add_notes(self._job, [line for line in report.warnings if not line.startswith(own)])
 
     def progress(self, source_file: str, done: int, total: int) -> None:
         self.check()

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragistry import open_workspace
+from ragistry.library.ingest.methods import IngestObserver
+from ragistry.library.ingest.report import IngestReport
 from ragistry.library.service import DocumentService
 from tests.conftest import Corpus
 from tests.messages import check_message
@@ -57,3 +59,29 @@ def test_english_text_is_no_reason_to_warn(tmp_path: Path, corpus: Corpus, langu
     with open_workspace(tmp_path, language=language) as workspace:
         workspace.library.create_collection("notes", "Notes")
         assert workspace.library.ingest_folder(corpus({"a.txt": ENGLISH}), "notes").warnings == []
+
+
+@pytest.mark.parametrize("store", ["local", "chroma"])
+def test_it_warns_before_more_than_a_batch_is_embedded(
+    tmp_path: Path, corpus: Corpus, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New and changed files, of a store that takes words first and of one that does not."""
+    monkeypatch.setattr("ragistry.library.ingest.run.CHUNKS_AT_ONCE", 4)
+    events: list[str] = []
+
+    class Watching(IngestObserver):
+        def planned(self, report: IngestReport) -> None:
+            events.extend(report.warnings)
+
+        def embedded(self, texts: int) -> None:
+            events.append("embedded")
+
+    with open_workspace(tmp_path, store=store) as workspace:
+        workspace.library.create_collection("notes", "Notes")
+        for text in (GERMAN, GERMAN + "Nun ist es anders."):
+            folder = corpus({f"{number}.txt": f"{number}. {text}" for number in range(12)})
+            workspace.library.ingest_folder(folder, "notes", observer=Watching())
+            warned = [number for number, event in enumerate(events) if "multilingual" in event]
+            assert len(warned) == 1
+            assert warned[0] <= 1 < events.count("embedded")
+            events.clear()

@@ -34,7 +34,9 @@ class IngestObserver:
     detailed: ClassVar[bool] = True
 
     def planned(self, report: IngestReport) -> None:
-        """Called before the first source is read, with what is known of the files."""
+        """Called with the warnings so far: of the files, before the first is read; of their language, before the first
+        texts are embedded.
+        """
 
     def progress(self, source_file: str, done: int, total: int) -> None:
         """Called before each source is read, and at the end with an empty name."""

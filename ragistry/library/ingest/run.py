@@ -155,10 +155,16 @@ class Ingest:
         self._earlier: dict[str, SourceInfo] = {}
         self._languages: Counter[str] = Counter()
         self._samples: list[str] = []
+        self._warn: Callable[[IngestReport], object] = lambda _: None
+        self._is_warned = False
 
     @span("ragistry.ingest")
     def run(
-        self, sources: Sequence[IngestSource], progress: Progress | None = None, waiting: Progress | None = None
+        self,
+        sources: Sequence[IngestSource],
+        progress: Progress | None = None,
+        waiting: Progress | None = None,
+        warn: Callable[[IngestReport], object] | None = None,
     ) -> IngestReport:
         """Ingest all sources that are new or have changed.
 
@@ -169,12 +175,14 @@ class Ingest:
             sources: The sources.
             progress: Called before each source is read, and at the end with an empty name.
             waiting: Called in the second pass with the number of chunks that have their vectors.
+            warn: Called before the first texts are embedded, if they do not suit the model or the language setting.
 
         Raises:
             ModelError: No text can be embedded.
             StoreError: The store cannot be written.
             EngineError: The workers cannot be used.
         """
+        self._warn = warn or self._warn
         self.store.use_embedder(self.embedder.fingerprint)
         infos = self.store.sources(self.collection)
         self._stored = {composed(info.source_file): info for info in infos} | {info.source_file: info for info in infos}
@@ -188,8 +196,6 @@ class Ingest:
         if self._read_again:
             files = numbered(self._read_again, "[file was|files were]")
             self.report.warnings.append(f"{files} updated without a change: a newer version of Ragistry reads them")
-        if self.report.added or self.report.updated:
-            self._check_language()
         if self.report.added or self.report.updated or self.report.embedded:
             if line := fit_line(measure_if_due(self.store, self.embedder)):
                 self.report.warnings.append(line)
@@ -351,6 +357,7 @@ class Ingest:
                 self.report.failed.append(Failure(name, cause))
 
     def _embed_and_write(self, prepared: Iterable[Prepared]) -> None:
+        self._check_language()
         for group in _grouped(prepared):
             vectors = {text: vector for one in group for text, vector in one.made.items()}
             texts = list(dict.fromkeys(text for one in group for text in one.unknown if text not in vectors))
@@ -426,14 +433,17 @@ class Ingest:
         return self._languages.most_common(1)[0][0]
 
     def _check_language(self) -> None:
-        """Warn if the texts do not suit the embedding model, or the language setting."""
-        model = self.embedder.fingerprint.model
-        self.report.warnings += language_warnings(
-            detect_language(self._samples),
-            language=self.reading.language,
-            embed_model=model,
-            english_model=is_english(model),
+        """Warn once if the texts read so far do not suit the embedding model, or the language setting."""
+        if self._is_warned:
+            return
+        model, detected = self.embedder.fingerprint.model, detect_language(self._samples)
+        lines = language_warnings(
+            detected, language=self.reading.language, embed_model=model, english_model=is_english(model)
         )
+        if lines:
+            self._is_warned = True
+            self.report.warnings += lines
+            self._warn(self.report)
 
     def _report_cuts(self, name: str, chunks: list[Chunk]) -> None:
         limit = self.embedder.fingerprint.max_tokens
