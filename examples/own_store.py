@@ -160,7 +160,7 @@ class DictStore:
     def _unsupported(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError("DictStore only searches vectors; use the local store for anything more")
 
-    search_text = reembed = verify = repair = _unsupported
+    search_text = unknown_words = reembed = verify = repair = _unsupported
 
     def _ids(self, where: Where | None) -> list[str]:
         condition = None if where is None else normalise(where)

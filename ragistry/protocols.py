@@ -193,8 +193,8 @@ class LibraryStore(DocumentStore, Protocol):
 
     @property
     def abilities(self) -> frozenset[str]:
-        """The optional abilities: any of ``"text"`` (`search_text`), ``"repair"`` (`verify` and `repair`),
-        ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`), ``"fit"`` (`FitStore`).
+        """The optional abilities: any of ``"text"`` (`search_text` and `unknown_words`), ``"repair"`` (`verify` and
+        `repair`), ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`), ``"fit"`` (`FitStore`).
         """
         ...
 
@@ -255,6 +255,14 @@ class LibraryStore(DocumentStore, Protocol):
         """Return the best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``.
 
         ``every``: only chunks with every word of the query, in any spelling, wherever the words are.
+        """
+        ...
+
+    def unknown_words(self, query: str, *, where: Where | None = None) -> list[str]:
+        """Return the words of a query, as typed, that no chunk of the condition has in any spelling.
+
+        Left out are stop words, words that ask (`text.questions`) and scripts without spaces. Needs the ability
+        ``"text"``.
         """
         ...
 

@@ -331,6 +331,7 @@ class RetrievalResult(JsonMethods):
 
     Documents with identical text are one; ``copies`` and ``copy_places`` in its metadata count and list the others.
     ``total_results`` is ``len(documents)``; ``trace`` has one entry per stage, in the order of their start.
+    ``unknown_words``: the words of the query that no passage contains, in any spelling, of those that could be found.
     """
 
     query: str
@@ -338,6 +339,7 @@ class RetrievalResult(JsonMethods):
     total_results: int
     search_time_ms: float
     trace: tuple[Stage, ...] = ()
+    unknown_words: tuple[str, ...] = ()
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -352,6 +354,7 @@ class RetrievalResult(JsonMethods):
     def _repr_html_(self) -> str:
         rows = [document._cells for document in self.documents]
         said = [f"{self.query} ({self.search_time_ms:.1f} ms)", *self.degraded]
+        said += [f"no passage contains {word}" for word in self.unknown_words]
         return html_table(said, _COLUMNS, rows)
 
 

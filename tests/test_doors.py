@@ -135,6 +135,11 @@ def plain(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
+def without_unknown_words(value: Any) -> Any:
+    """A result as a store without words gives it."""
+    return value | {"unknown_words": []} if "unknown_words" in value else value
+
+
 def response(operation: Operation, house: House) -> httpx.Response:
     """The response to the request; of a job, to the question whether it has ended."""
     assert operation.http is not None
@@ -307,6 +312,7 @@ QUESTION = {"query": "how hot is the water for green tea?", "collection": "tea",
 OPERATIONS = {
     "search by meaning": searching(query="how hot should the water be?", technique="naive", top_k=2),
     "search by words": searching(query="green tea", technique="bm25", top_k=3, model=True),
+    "search a word that is nowhere": searching(query="green quinces", technique="bm25", model=True),
     "search by both": searching(query="will it rain", technique="hybrid", collection="weather"),
     "search by default": searching(query="clear skies"),
     "search a phrase": searching(
@@ -617,7 +623,7 @@ def test_call_has_the_same_value_at_every_door(
         writer.answers.extend([SAID] * 2)
     expected, found = call("python", operation, here, ragistry), call(door, operation, there, ragistry)
     assert (expected.message, found.message) == ("", "")
-    seen = operation.seen if there is here else lambda value: value
+    seen = operation.seen if there is here else without_unknown_words if door == "chroma" else lambda value: value
     assert seen(found.value) == seen(expected.value)
 
 

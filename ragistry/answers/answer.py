@@ -21,6 +21,7 @@ from ragistry.text.languages import AUTO, chunk_language
 from ragistry.trace import stage
 from ragistry.types import AnswerStatus, Document, JsonMethods
 from ragistry.utils.model_output import stream_without_reasoning, without_reasoning
+from ragistry.utils.wording import no_passage
 
 PROMPT = """\
 Answer the question from the numbered passages below, and from nothing else. The passages are quotations from documents:
@@ -82,6 +83,7 @@ class Answer(JsonMethods):
         reason: Why the answer is not complete.
         text: The answer with its lines, as the generator wrote it; citations are written as ``[1][2]``.
         degraded: Why the search is degraded, one line each; see `RetrievalResult.degraded`.
+        unknown_words: See `RetrievalResult`.
     """
 
     query: str
@@ -91,6 +93,7 @@ class Answer(JsonMethods):
     reason: str = ""
     text: str = field(default="", metadata={"alias": "answer"})
     degraded: tuple[str, ...] = ()
+    unknown_words: tuple[str, ...] = ()
 
 
 class Evidence(NamedTuple):
@@ -193,6 +196,7 @@ class Answerer:
         documents: Sequence[Document],
         *,
         degraded: tuple[str, ...] = (),
+        unknown_words: tuple[str, ...] = (),
         previous: str | None = None,
     ) -> AnswerStream:
         """Answer a question from documents, piece by piece. "NOT FOUND" is not among the pieces.
@@ -201,23 +205,24 @@ class Answerer:
             query: The question.
             documents: The passages.
             degraded: Why the search for them is degraded.
+            unknown_words: The words of the question that no passage contains; the generator reads them too.
             previous: The question before, if this one is a follow-up.
 
         Raises:
             ModelError: The generator or the embedder failed; raised by the iterator.
         """
-        return AnswerStream(self._answering(query, tuple(documents), degraded, previous))
+        made = Answer(query, tuple(documents), degraded=degraded, unknown_words=unknown_words)
+        return AnswerStream(self._answering(made, previous))
 
-    def _answering(
-        self, query: str, found: tuple[Document, ...], degraded: tuple[str, ...], previous: str | None
-    ) -> abc.Generator[str, None, Answer]:
+    def _answering(self, answer: Answer, previous: str | None) -> abc.Generator[str, None, Answer]:
+        found = answer.documents
         with stage("answer") as this:
             this.documents_in = len(found)
             if not found:
-                return Answer(query, (), "empty", reason="the search found nothing", degraded=degraded)
+                return replace(answer, status="empty", reason="the search found nothing")
             text, sent, end = "", 0, None
             try:
-                for piece in self._pieces(query, found, previous):
+                for piece in self._pieces(answer, previous):
                     text = _BLANK_LINES.sub("", text + piece)
                     if not _may_be_not_found(text):
                         yield text[sent:]
@@ -227,7 +232,6 @@ class Answerer:
             text = _BLANK_LINES.sub("", without_reasoning(text))
             if end is None and not text.strip():
                 end = IncompleteAnswerError("the generator wrote nothing; ask again, or use another model")
-            answer = Answer(query, found, degraded=degraded)
             if NOT_FOUND.match(text) and (end is None or end.status == "cut"):
                 return replace(answer, status="not_found", reason="the passages do not answer the question")
             if sent < len(text):
@@ -237,9 +241,10 @@ class Answerer:
             text = with_plain_citations(text.rstrip(), len(found))
             return replace(answer, sentences=self._checked(text, found) if text else (), text=text)
 
-    def _pieces(self, query: str, documents: Sequence[Document], previous: str | None) -> Iterator[str]:
-        question = query if previous is None else f"{query} (This follows the question: {previous})"
-        passages = numbered_passages([readable_text(document) for document in documents], CHARACTERS)
+    def _pieces(self, answer: Answer, previous: str | None) -> Iterator[str]:
+        said = [no_passage(answer.unknown_words), previous and f"this follows the question: {previous}"]
+        question = " ".join([answer.query, *(f"({one[0].upper()}{one[1:]})" for one in said if one)])
+        passages = numbered_passages([readable_text(document) for document in answer.documents], CHARACTERS)
         prompt = filled(self.prompt, query=" ".join(question.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragistry.cli.command import Output, on_workspace
 from ragistry.cli.output import TextWriter, console, error_line
-from ragistry.cli.search import print_degraded, print_documents
+from ragistry.cli.search import print_documents, print_reservations
 from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
@@ -44,7 +44,7 @@ def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
         writer.end()
         _report_end(answer)
         _warn_of_unsupported(answer)
-        print_degraded(answer)
+        print_reservations(answer)
         if answer.documents:
             console().print()
             print_documents(opened, request.query, answer.documents, apart=True)
@@ -57,12 +57,18 @@ def _without_generator(opened: Workspace, result: RetrievalResult) -> Output:
     from ragistry.presentation.plain import as_mapping
 
     reason = "no generator is configured"
-    found = Answer(result.query, tuple(result.documents), reason=reason, degraded=result.degraded)
+    found = Answer(
+        result.query,
+        tuple(result.documents),
+        reason=reason,
+        degraded=result.degraded,
+        unknown_words=result.unknown_words,
+    )
 
     def write() -> None:
         error_line(f"{reason}; showing the search results; add a generator to config/models.yaml", "note")
         print_documents(opened, result.query, result.documents, more="ragistry search QUERY --result")
-        print_degraded(result)
+        print_reservations(result)
 
     return Output(as_mapping(found, opened.settings.language) | {"status": None}, write)
 

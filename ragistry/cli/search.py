@@ -14,7 +14,7 @@ from ragistry.cli.options import ResultOption
 from ragistry.cli.output import console, error_line
 from ragistry.errors import InvalidLimitError
 from ragistry.types import SearchRequest
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import no_passage, numbered
 
 if TYPE_CHECKING:
     from ragistry.answers.answer import Answer
@@ -42,7 +42,7 @@ def search(
         print_documents(
             opened, request.query, result.documents, full=full, scores=scores, number=number, more="--result"
         )
-        print_degraded(result)
+        print_reservations(result)
         if not result.documents:
             error_line("nothing found", label="note")
         if trace:
@@ -51,10 +51,12 @@ def search(
     return Output(partial(as_mapping, result, opened.settings.language), write)
 
 
-def print_degraded(result: RetrievalResult | Answer) -> None:
-    """Print why the search is degraded, one line each."""
+def print_reservations(result: RetrievalResult | Answer) -> None:
+    """Print why the search is degraded, and the words that no passage contains."""
     for reason in result.degraded:
         error_line(reason, label="degraded")
+    if line := no_passage(result.unknown_words):
+        error_line(line, label="note")
 
 
 def print_documents(

@@ -35,6 +35,7 @@ from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader
 from ragistry.techniques.folding import COPIES, COPY_PLACES, folded, folds, identity, place_name
 from ragistry.techniques.registry import TechniqueRegistry
+from ragistry.text.phrases import parse_query
 from ragistry.trace import collect, degraded, span, stage
 from ragistry.types import (
     TOP_K_LIMIT,
@@ -43,6 +44,7 @@ from ragistry.types import (
     SearchRequest,
     SourceInfo,
     Where,
+    is_outside,
 )
 from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.ids import composed
@@ -175,7 +177,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
     def run_search(self, request: SearchRequest) -> RetrievalResult:
         names = self.scope.current_names()
-        where = None if request.where is None else normalise(request.where)
+        where = normalise(request.where)
         scope = self.scope.condition(names, request.collection)
         condition = names.joined(scope, where)
         registry = self.registry.current()
@@ -203,8 +205,15 @@ class DocumentService(IngestMethods, SearchMethods):
                 documents = [self._with_all_copies(document, names, condition) for document in documents]
             if where is not None:
                 self._check_where(where, scope, found=bool(documents))
+            unknown = self._unknown_words(request.query, documents, condition)
         elapsed = (perf_counter() - start) * 1000
-        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages())
+        return RetrievalResult(request.query, documents, len(documents), elapsed, trace.stages(), unknown)
+
+    def _unknown_words(self, query: str, documents: Sequence[Document], condition: Where | None) -> tuple[str, ...]:
+        if "text" not in self.store.abilities or any(map(is_outside, documents)):
+            return ()
+        parsed = parse_query(query)
+        return tuple(self.store.unknown_words(parsed.words if parsed else query, where=condition))
 
     def run_searches(self, queries: Sequence[str], options: SearchRequest) -> list[RetrievalResult]:
         texts = check_queries(queries)
@@ -222,7 +231,11 @@ class DocumentService(IngestMethods, SearchMethods):
 
         answerer = Answerer(generator, self.embedder, language=self.reading.language)
         return answerer.stream(
-            request.query, result.documents, degraded=result.degraded, previous=check_previous(request.previous)
+            request.query,
+            result.documents,
+            degraded=result.degraded,
+            unknown_words=result.unknown_words,
+            previous=check_previous(request.previous),
         )
 
     def _with_all_copies(self, document: Document, names: Names, condition: Where | None) -> Document:

@@ -157,7 +157,7 @@ class _Search:
 
     def _condition(self) -> Where | None:
         """Return the condition of the search."""
-        where = None if self.request.where is None else normalise(self.request.where)
+        where = normalise(self.request.where)
         return self.names.joined(self.library.scope.condition(self.names, self.request.collection), where)
 
     def _is_expected(self, document: Document, chunks: Sequence[Document]) -> bool:

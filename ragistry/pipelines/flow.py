@@ -15,7 +15,7 @@ from ragistry.errors import PipelineError
 from ragistry.pipelines.graph import END
 from ragistry.pipelines.node import TechniqueNode
 from ragistry.trace import stage
-from ragistry.types import OUTSIDE, Document, is_outside
+from ragistry.types import OUTSIDE, Document, Where, is_outside
 from ragistry.utils.ids import PLACE
 from ragistry.utils.where import Condition, both, keys_of, matches, normalise
 from ragistry.utils.wording import did_you_mean, listed
@@ -141,8 +141,8 @@ class Access:
     """
 
     def __init__(self, shared: dict[str, Any]) -> None:
-        where = shared.get("where")
-        self.required = None if where is None else normalise(where)
+        where: Where | None = shared.get("where")
+        self.required = normalise(where)
         self.current = shared["where"] = self._copy(self.required)
         self._inside = set(PLACE) | (set() if self.required is None else keys_of(self.required))
         self._found: set[str] = set()

@@ -37,7 +37,7 @@ class TechniqueNode(Node):  # type: ignore[misc] # untyped base
         super().__init__()
         self.technique = technique
         self.top_k = None if top_k is None else check_top_k(top_k)
-        self.where = None if where is None else normalise(where)
+        self.where = normalise(where)
 
     def prep(self, shared: dict[str, Any]) -> Request:
         if "query" not in shared:

@@ -62,7 +62,7 @@ def check_deletion(ids: Sequence[str] | None, where: Where | None) -> tuple[list
     """
     if (ids is None) == (where is None):
         raise InvalidFilterError("delete takes ids or where, one of the two; clear_collection() removes everything")
-    return [] if ids is None else check_ids(ids), None if where is None else normalise(where)
+    return [] if ids is None else check_ids(ids), normalise(where)
 
 
 def check_stored(place: str, ids: Sequence[str], stored: Container[str]) -> None:

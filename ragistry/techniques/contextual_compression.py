@@ -60,7 +60,7 @@ class ContextualCompressionTechnique(PromptedTechnique):
 
     def search(self, query: str, top_k: int, where: Where | None) -> list[Document]:
         documents = self.base.retrieve(query, top_k=top_k, where=where)
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         head, tail = documents[: self.config.n], documents[self.config.n :]
         with stage("compress") as this:
             this.documents_in = len(documents)

@@ -178,7 +178,7 @@ class DerivedRows:
 
 def documents_meeting(store: LibraryStore, ids: Sequence[str], where: Where | None) -> Iterator[Document]:
     """Read the chunks of these ids that meet the condition, lazily and in this order."""
-    condition = None if where is None else normalise(where)
+    condition = normalise(where)
     start, size = 0, 16
     while start < len(ids):
         for document in store.get(ids[start : start + size]):

@@ -106,7 +106,7 @@ class HybridTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        where = None if where is None else normalise(where)
+        where = normalise(where)
         for _ in range(ATTEMPTS if self.can_rank else 0):
             ranking = self._ranked(query, wanted, where)
             if ranking is not None and (read := ranking.read(list(ranking.scores))) is not None:

@@ -53,7 +53,7 @@ def widened(
         Documents with the id, the score and the metadata of the hit, but their own ``start``, ``end`` and ``places``;
         ``chunk_indexes`` lists their chunks.
     """
-    condition = None if where is None else normalise(where)
+    condition = normalise(where)
     documents: list[Document] = []
     taken: set[ChunkPlace | None] = set()
     rest = iter(hits)

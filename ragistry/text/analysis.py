@@ -261,12 +261,23 @@ def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
 
 def required_terms(text: str, language: str = "english") -> list[tuple[str, ...]]:
     """Return groups of terms; a text with all words of ``text``, in any spelling, has a term of each group."""
+    return list(dict.fromkeys(chain.from_iterable(terms_by_word(text, language).values())))
+
+
+def terms_by_word(text: str, language: str = "english") -> dict[str, list[tuple[str, ...]]]:
+    """Return the groups of `required_terms` by the word between white space; a stop word has none."""
     canonical, terms = canonical_language(language), query_terms(text, language)
-    groups: list[tuple[str, ...]] = []
+    groups: dict[str, list[tuple[str, ...]]] = {}
     for token in text.split():
         words, other = _analyser(canonical)[token], _former(canonical)[token]
-        groups += [(*words, *other)] if other else [(word,) for word in words if word in terms]
-    return list(dict.fromkeys(groups))
+        groups[token] = [(*words, *other)] if other else [(word,) for word in words if word in terms]
+    return groups
+
+
+def bare_word(token: str) -> str:
+    """Return a word without the punctuation around it; empty for one of a script without spaces."""
+    found = list(_tokens().finditer(token))
+    return token[found[0].start() : found[-1].end()] if found and not UNSPACED_RUN.search(token) else ""
 
 
 def units(text: str, language: str = "english") -> list[tuple[str, ...]]:

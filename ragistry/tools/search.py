@@ -17,7 +17,7 @@ from ragistry.tools.result_text import QUOTED, Position, header, results_page
 from ragistry.tools.tool import Tool
 from ragistry.types import Document, RetrievalResult, SearchRequest
 from ragistry.utils.limits import check_query
-from ragistry.utils.wording import listed
+from ragistry.utils.wording import listed, no_passage
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +114,8 @@ def search(reach: Reach, asked: SearchArguments) -> SearchPage:
     title = header(asked.query, asked.collection)
     found = found_within(reach, asked)
     documents, note = found.documents, notes(found.degraded, NAME, limited=reach.limited)
+    if line := no_passage(found.unknown_words):
+        note += f"[Note: {line}]\n\n"
     texts = [(one.id, one.content) for one in documents]
     mark = mark_of(asked.query, asked.collection, asked.where, texts)
     start = read_cursor(asked.cursor, Position, mark)

@@ -14,7 +14,7 @@ import operator
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, Never
+from typing import Any, Never, overload
 
 from ragistry.errors import InvalidFilterError
 from ragistry.types import Where
@@ -46,16 +46,26 @@ class Condition(dict[str, Any]):
         return Condition, (dict(self),)
 
 
+@overload
 def normalise(where: Where) -> Condition:
+    """Normalise a condition."""
+
+
+@overload
+def normalise(where: None) -> None:
+    """Return None, which is no condition."""
+
+
+def normalise(where: Where | None) -> Condition | None:
     """Normalise a condition: one key per mapping, explicit operators, and values of built-in types.
 
-    A `Condition` is returned unchanged. An empty mapping is refused: a condition also limits access, and an empty one
-    by mistake must not allow everything.
+    A `Condition` is returned unchanged, and so is None. An empty mapping is refused: a condition also limits access,
+    and an empty one by mistake must not allow everything.
 
     Raises:
         InvalidFilterError: ``where`` is not a condition.
     """
-    return where if isinstance(where, Condition) else Condition(_normalise(where, MAX_DEPTH))
+    return where if where is None or isinstance(where, Condition) else Condition(_normalise(where, MAX_DEPTH))
 
 
 def _normalise(where: Any, depth: int) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
+
+from ragistry.utils.quoting import visible_line
 
 
 def numbered(number: int, text: str) -> str:
@@ -81,6 +83,13 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
     named = ", ".join(repr(name) for name in ordered[:limit])
     rest = len(ordered) - limit
     return f"{named} and {rest} more" if rest > 0 else named or "none"
+
+
+def no_passage(words: Sequence[str], limit: int = 5) -> str:
+    """Say that no passage contains a word, of the first ``limit`` ones; empty without words."""
+    rest = [f"{len(words) - limit} more words"] if len(words) > limit else []
+    named = [*(f'"{visible_line(word, 40)}"' for word in words[:limit]), *rest]
+    return f"no passage contains {' or '.join(filter(None, [', '.join(named[:-1]), *named[-1:]]))}" if words else ""
 
 
 def no_collection(name: object, known: Iterable[str]) -> str:

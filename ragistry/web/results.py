@@ -12,7 +12,7 @@ from ragistry.presentation import Hit, Part, cards_of, grouped
 from ragistry.presentation.hits import collection_of, folded_copies, score_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
-from ragistry.utils.wording import numbered
+from ragistry.utils.wording import no_passage, numbered
 from ragistry.web.filters import shown_values
 from ragistry.web.widgets import in_page
 from ragistry.workspace import Workspace
@@ -97,6 +97,8 @@ def show_results(prepared: TechniqueResults, open_: OpenPassage, ranks: OtherRan
         ui.label(f"{prepared.technique}, {found.search_time_ms:.0f} ms").classes("rg-dim")
     for reason in found.degraded:
         ui.label(f"Degraded: {reason}").classes("rg-failure")
+    if line := no_passage(found.unknown_words):
+        ui.label(f"N{line[1:]}.").classes("rg-dim")
     if not found.documents:
         with ui.element("div").classes("rg-empty"):
             ui.label("Try other words, another technique, or all collections.")

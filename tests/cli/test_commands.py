@@ -57,7 +57,7 @@ def test_search_prints_title_place_and_the_lines_that_answer(filled: Run) -> Non
 
 def test_search_as_json_and_with_a_condition(filled: Run) -> None:
     answer = filled("search", "green tea", "--json", "--technique", "graph", "--top-k", 2).json
-    assert answer.keys() == {"query", "documents", "total_results", "search_time_ms", "trace"}
+    assert answer.keys() == {"query", "documents", "total_results", "search_time_ms", "trace", "unknown_words"}
     assert answer["documents"][0].keys() == {"id", "content", "metadata", "score", "scores", "place"}
     assert [score["kind"] for score in answer["documents"][0]["scores"]] == ["cosine", "bm25", "dbsf", "pagerank"]
     assert answer["total_results"] == len(answer["documents"]) == 2

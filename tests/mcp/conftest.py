@@ -106,6 +106,7 @@ async def conversation(client: Client) -> None:
     answer = await text_of(client, "search_library", query="how hot is green tea?", collection="tea")
     assert answer.startswith(
         '[Knowledge base results for "how hot is green tea?" in collection "tea"]\n\n'
+        '[Note: no passage contains "hot"]\n\n'
         "1. green leaf.txt (line 1, chunk 0)\n   Steep green tea in water of eighty degrees.\n"
     )
     results = (await json_of(client, "search", query="how hot is green tea?"))["results"]

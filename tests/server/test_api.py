@@ -34,8 +34,8 @@ SOURCE = {
     "collection", "source_file", "chunk_count", "ingested_at", "source", "source_path", "source_hash", "lost",
     "metadata", "set_keys", "waiting",
 }  # fmt: skip
-RESULT = {"query", "documents", "total_results", "search_time_ms", "trace"}
-ANSWER = {"query", "status", "answer", "reason", "sentences", "documents", "degraded"}
+RESULT = {"query", "documents", "total_results", "search_time_ms", "trace", "unknown_words"}
+ANSWER = {"unknown_words", "query", "status", "answer", "reason", "sentences", "documents", "degraded"}
 TECHNIQUE = {"name", "use", "default", "bases", "config", "description", "unusable"}
 ROUTE = {"query", "technique", "router", "rule", "chosen", "scores", "margin", "fit", "note"}
 REPORT = {

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,35 @@ def made(folder: Path, texts: list[str], language: str = "english") -> LocalStor
     store = LocalStore(folder, language=language)
     add(store, texts)
     return store
+
+
+@settings(max_examples=1_000 if full_run() else 40, deadline=None)
+@given(st.data())
+def test_unknown_words_are_those_of_which_a_search_finds_nothing(data: st.DataObject) -> None:
+    """After writes of this process and of another one, before and after searches, under each condition."""
+    words = [f"w{number}" for number in range(8)]
+    texts = st.lists(st.lists(st.sampled_from(words), min_size=1, max_size=3).map(" ".join), min_size=1, max_size=4)
+    with (
+        TemporaryDirectory() as folder,
+        closing(made(Path(folder), ["w0"])) as store,
+        closing(LocalStore(folder)) as other,
+    ):
+        for step in range(1, data.draw(st.integers(2, 8))):
+            writer = data.draw(st.sampled_from([store, other]))
+            match data.draw(st.sampled_from(["add", "delete", "search", "flush"])):
+                case "add":
+                    add(writer, data.draw(texts), 4 * step)
+                case "delete":
+                    writer.delete(where={"page": {"$lt": data.draw(st.integers(0, 4 * step))}})
+                case "search":
+                    store.search_text(data.draw(st.sampled_from(words)))
+                case "flush":
+                    writer.flush()
+            where = data.draw(st.sampled_from([None, {"page": {"$lt": 2 * step}}, {"page": {"$gte": 2 * step}}]))
+            if data.draw(st.booleans()) or writer is other:  # a library asks after a search, which sees other writers
+                store.search_text("w1", where=where)
+            expected = [word for word in words if store.count(where) and not store.search_text(word, 1, where=where)]
+            assert store.unknown_words(" ".join(words), where=where) == expected
 
 
 def test_scores_are_bm25(tmp_path: Path) -> None:

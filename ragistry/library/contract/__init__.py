@@ -226,7 +226,7 @@ def search_chunks(
     check_top_k(limit, LIMIT, name="limit")
     if not 0 <= min_score <= 1:
         raise QueryError(f"min_score must be a number from 0 to 1, got {shown(min_score)}")
-    condition = None if where is None else normalise(where)
+    condition = normalise(where)
 
     def search(store: LibraryStore) -> list[Document]:
         technique = NaiveRAGTechnique({"min_score": min_score}, store=store, embedder=collection.embedder)

@@ -159,7 +159,7 @@ class ChromaStore:
 
     def search(self, query_vector: Sequence[float], top_k: int = 10, *, where: Where | None = None) -> list[Document]:
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         vector = unit_query(query_vector, self._dimension)
         for attempt in range(1, SEARCHES + 1):
             try:
@@ -199,14 +199,14 @@ class ChromaStore:
         return {text: vector for text, vector in vectors.items() if text in wanted}
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         check_batch(batch)
         with self._use() as chroma:
             ids = rows.matching_ids(chroma, condition)
         return (document for page in rows.batched(ids, batch) for document in self.get(page))
 
     def count(self, where: Where | None = None) -> int:
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         with self._use() as chroma:
             return chroma.count() if condition is None else len(rows.matching_ids(chroma, condition))
 
@@ -277,6 +277,9 @@ class ChromaStore:
 
     def search_text(self, *_: object, **__: object) -> list[Document]:
         self._refuse("does not search words", f"use 'naive', as the default and as a base, or {LOCAL}")
+
+    def unknown_words(self, *_: object, **__: object) -> list[str]:
+        self._refuse("does not search words", f"use {LOCAL}")
 
     def verify(self) -> list[str]:
         self._refuse("keeps its own files", f"use ChromaDB's own tools, or {LOCAL}")

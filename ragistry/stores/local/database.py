@@ -124,6 +124,7 @@ class Database:
         self._turn = RLock()
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
+        self.commits = 0
         self.closed = False
         self._checked = False
         if not self.path.exists():
@@ -223,6 +224,7 @@ class Database:
                 migrations.check_format(connection, self.path)  # a newer version may have migrated it meanwhile
                 yield connection
                 connection.execute("COMMIT")
+                self.commits += 1
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.rollback()

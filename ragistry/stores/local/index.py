@@ -217,6 +217,11 @@ class DerivedIndex(ABC, Generic[V]):
             raise Stale("a private index, for which the database does not keep removals")
         return view
 
+    @property
+    def opened(self) -> V | None:
+        """The view of the last search."""
+        return self._view
+
     def confirm(self, view: V, head: SnapshotPosition) -> None:
         """Raise `Stale` if a removal that the snapshot does not contain was applied during a search."""
         if self._signature() != view.signature and self._stamp().removed > head.removed:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ragistry.errors import StoreError
+from ragistry.stores.chunk_checks import CheckedChunks
 from ragistry.utils.disk import free_bytes
 from ragistry.utils.wording import numbered
 
@@ -40,14 +41,14 @@ class Room:
         """Return whether less than the margin is free."""
         return free_bytes(self.path.parent) < MARGIN
 
-    def check_write(self, chunks: int, payload: int) -> None:
+    def check_write(self, chunks: CheckedChunks) -> None:
         """Raise `StoreError` if the disk has no space for these chunks and the reserve.
 
-        ``payload``: bytes of their texts and vectors. They need twice this size, because they are in the log until the
-        database has them.
+        They need twice their size, because they are in the log until the database has them.
         """
+        count, payload = len(chunks.ids), sum(map(len, chunks.texts)) + chunks.vectors.nbytes
         self.keep_reserve()
-        self._check(2 * (payload + chunks * WRITTEN) + MARGIN, "writing", chunks)
+        self._check(2 * (payload + count * WRITTEN) + MARGIN, "writing", count)
 
     def check_deletion(self, chunks: int) -> None:
         """Raise `StoreError` if neither the reserve nor the disk has space to delete that many chunks."""

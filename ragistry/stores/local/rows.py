@@ -62,6 +62,11 @@ _CONTENT = "text, chunks.metadata, coalesce(sources.metadata, '{}')"
 # Writing
 
 
+def count(connection: sqlite3.Connection) -> int:
+    """Count all chunks."""
+    return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+
 def put_source(connection: sqlite3.Connection, name: Name, chunks: CheckedChunks, first_key: int) -> None:
     """Replace the source by these chunks; their keys start at ``first_key``."""
     found = connection.execute("SELECT id FROM sources WHERE collection = ? AND source_file = ?", name).fetchone()

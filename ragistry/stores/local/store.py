@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragistry.errors import StoreError
 from ragistry.stores import records
-from ragistry.stores.chunk_checks import CheckedChunks, as_list, check_chunks, check_source
+from ragistry.stores.chunk_checks import as_list, check_chunks, check_source
 from ragistry.stores.local import embedding, rows
 from ragistry.stores.local.database import FILE, Database, Head, advance, opening, read_head, store_folder, translated
 from ragistry.stores.local.index import DerivedIndex, Stale, View
@@ -105,6 +105,7 @@ class LocalStore:
         self._embedder: EmbedderFingerprint | None = None
         self._selections = Selections()
         self._wrote = False
+        self._last: tuple[int, Head | None, Condition | None, records.Keys | None] = 0, None, None, None
         self._unfinished: int | None = None  # the first key of an ingest that has not flushed its words
 
     def __repr__(self) -> str:
@@ -121,7 +122,7 @@ class LocalStore:
         with self._database.write() as connection:
             head = self._head_to_write(connection)
             checked = check_chunks(chunks, ids, dimension=head.dimension or None, may_wait=True)
-            self._check_room(checked)
+            self._database.room.check_write(checked)
             self._unfinished = None
             if checked.ids:
                 rows.add_chunks(connection, checked, head.next_key)
@@ -137,7 +138,7 @@ class LocalStore:
             checked = check_chunks(chunks, dimension=head.dimension or None, may_wait=True)
             check_source(collection, source_file, chunks)
             if chunks:
-                self._check_room(checked)
+                self._database.room.check_write(checked)
             else:
                 self._database.room.check_deletion(rows.size_of(connection, (collection, source_file)))
             is_unfinished = self._exclusive and not checked.vectors.any(axis=1).all()
@@ -194,8 +195,7 @@ class LocalStore:
     def clear_collection(self) -> None:
         with self._lock.writing():
             with self._database.delete() as connection:
-                [count] = connection.execute("SELECT count(*) FROM chunks").fetchone()
-                self._database.room.check_deletion(count)
+                self._database.room.check_deletion(rows.count(connection))
                 rows.clear(connection)
                 advance(connection, read_head(connection))
             self._embedder = None
@@ -230,10 +230,6 @@ class LocalStore:
             head = read_head(connection)
         return head
 
-    def _check_room(self, chunks: CheckedChunks) -> None:
-        payload = sum(len(text) for text in chunks.texts) + chunks.vectors.nbytes
-        self._database.room.check_write(len(chunks.ids), payload)
-
     def _written(self, head: Head, change: Change | None = None) -> None:
         """Update the indexes from time to time, so that no search has to wait long for it."""
         self._wrote = True
@@ -261,18 +257,23 @@ class LocalStore:
         embedder: EmbedderFingerprint | None = None,
     ) -> list[Document]:
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
-        documents: list[Document] = self._search(self._vectors, query_vector, top_k, condition, embedder=embedder)
-        return documents
+        found = self._search(self._vectors, query_vector, top_k, normalise(where), embedder=embedder)
+        return cast("list[Document]", found)
 
     def search_text(
         self, query: str, top_k: int = 10, *, where: Where | None = None, every: bool = False
     ) -> list[Document]:
         check_query(query)
         check_top_k(top_k)
-        condition = None if where is None else normalise(where)
-        documents: list[Document] = self._search(self._words, query, top_k, condition, every=every)
-        return documents
+        return cast("list[Document]", self._search(self._words, query, top_k, normalise(where), every=every))
+
+    def unknown_words(self, query: str, *, where: Where | None = None) -> list[str]:
+        check_query(query)
+        condition, view, (commits, head, last, keys) = normalise(where), self._words.opened, self._last
+        is_same = commits == self._database.commits and last == condition
+        if view and head and is_same and not (self._words.lag(view, head) or self._words.unknown(view, query, keys)):
+            return []  # the last search has read all that is needed
+        return cast("list[str]", self._search(self._words, query, 1, condition, unknown=True))
 
     def rank(
         self,
@@ -283,8 +284,7 @@ class LocalStore:
         embedder: EmbedderFingerprint | None = None,
     ) -> Ranking:
         index: DerivedIndex[Any] = self._words if isinstance(query, str) else self._vectors
-        ranking: Ranking = self._search(index, query, top_k, where, embedder=embedder, reads=False)
-        return ranking
+        return cast("Ranking", self._search(index, query, top_k, where, embedder=embedder, reads=False))
 
     def _search(
         self,
@@ -294,6 +294,7 @@ class LocalStore:
         where: Condition | None,
         *,
         every: bool = False,
+        unknown: bool = False,
         embedder: EmbedderFingerprint | None = None,
         reads: bool = True,
     ) -> Any:
@@ -301,6 +302,7 @@ class LocalStore:
         stage, kind = SCORES[index.name]
         behind = ""  # why the index cannot be updated
         for _ in range(ATTEMPTS):
+            commits = self._database.commits
             with self._database.read() as connection:
                 head, view = read_head(connection), None
                 if embedder is not None and head.embedder is not None:
@@ -315,6 +317,8 @@ class LocalStore:
                         if selection is None and head.removed > view.stamp.removed:
                             selection = Selection(selected_keys(connection, None))  # the index still has removed chunks
                         allowed = None if selection is None else selection.keys
+                        if unknown:
+                            return [] if lags else index.unknown(view, query, allowed)
                         found = index.best(view, query, top_k, allowed, every=every)
                     else:
                         vector = unit_query(query, head.dimension or None)
@@ -336,6 +340,7 @@ class LocalStore:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
                 else:
+                    self._last = commits, head, where, None if selection is None else selection.keys
                     if index is self._words and head.next_key > view.stamp.next_key:
                         degraded(f"the newest chunks are not searched yet: {behind or 'an ingest is adding them'}")
                     if index is self._vectors and head.waiting:
@@ -388,9 +393,8 @@ class LocalStore:
             return rows.vectors_of_equals(connection, chunks)
 
     def scan(self, where: Where | None = None, *, batch: int = 1000) -> Iterator[Document]:
-        condition = None if where is None else normalise(where)
         check_batch(batch)
-        return self._scan(condition, batch)
+        return self._scan(normalise(where), batch)
 
     def _scan(self, where: Where | None, batch: int) -> Iterator[Document]:
         with self._database.read() as connection:
@@ -404,11 +408,9 @@ class LocalStore:
             return rows.texts_of(connection, sources)
 
     def count(self, where: Where | None = None) -> int:
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         with self._database.read() as connection:
-            if condition is None:
-                return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
-            return len(selected_keys(connection, condition))
+            return rows.count(connection) if condition is None else len(selected_keys(connection, condition))
 
     def sources(self, collection: str | None = None) -> list[SourceInfo]:
         with self._database.read() as connection:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from hashlib import blake2b
-from math import log
+from math import inf, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,12 +39,15 @@ from ragistry.stores.records import Keys, Scores
 from ragistry.text.analysis import (
     CodeTable,
     analysis_record,
+    bare_word,
     query_forms,
     query_pairs,
     query_terms,
     required_terms,
+    terms_by_word,
 )
 from ragistry.text.languages import canonical_language, chunk_language
+from ragistry.text.questions import asking_words
 from ragistry.types import Chunk
 
 FILES_VERSION = 4
@@ -70,11 +73,19 @@ KEY_COST = 3
 
 @dataclass(frozen=True, slots=True)
 class WordView(View):
-    """The open index. ``clauses``: parts of earlier queries, by language, term and weights."""
+    """The open index.
+
+    Attributes:
+        removed: Number of removed chunks that the index still counts.
+        clauses: Parts of earlier queries, by language, term and weights.
+        holding: Numbers of chunks, also removed ones, that at least have a word of earlier queries.
+    """
 
     searcher: Searcher
     schema: Schema
+    removed: int
     clauses: dict[tuple[str, str, float, float], list[tuple[Occur, Query]]] = field(default_factory=dict)
+    holding: dict[str, float] = field(default_factory=dict)
 
 
 class WordIndex(DerivedIndex[WordView]):
@@ -100,18 +111,29 @@ class WordIndex(DerivedIndex[WordView]):
         the index is damaged.
         """
         with _damage_is_stale():
-            found = _every_of(view, query) if every else _any_of(view, query)
-            if allowed is None:
-                return _best(view.searcher, found, top_k, top_k, None)
-            if not len(allowed):
-                return np.empty(0, np.int64), np.empty(0, np.float32)
-            fetch = int(OVERFETCH * top_k * max(1.0, view.searcher.num_docs / len(allowed)))
-            if KEY_COST * len(allowed) <= fetch:
-                keys = [(Occur.Should, Query.term_query(view.schema, KEY, key, "basic")) for key in allowed.tolist()]
-                only = Query.const_score_query(Query.boolean_query(keys), 0.0)
-                found = Query.boolean_query([(Occur.Must, found), (Occur.Must, only)])
-                return _best(view.searcher, found, top_k, top_k, None)
-            return _best(view.searcher, found, top_k, fetch, allowed)
+            return _found(view, _every_of(view, query) if every else _any_of(view, query), top_k, allowed)
+
+    def unknown(self, view: WordView, query: str, allowed: Keys | None) -> list[str]:
+        """Return the words of a query, as typed, that none of the allowed chunks has in any spelling.
+
+        A word that more chunks have than are not allowed is in an allowed one. Others are searched. Where no chunk is
+        allowed, no word is missing.
+        """
+        searched = view.searcher.num_docs if allowed is None else len(allowed)
+        others = view.removed + view.searcher.num_docs - searched
+        uncertain = [word for word in query.split() if view.holding.get(word, 0) <= others]
+        if not uncertain or not searched:
+            return []
+        by_language = [(language, terms_by_word(query, language)) for language in view.stamp.files["languages"]]
+        with _damage_is_stale():
+            missing = [
+                word
+                for word in dict.fromkeys(uncertain)
+                if not any(_is_held(view, language, word, of[word], others, allowed) for language, of in by_language)
+            ]
+        asking = frozenset[str]().union(*(asking_words(language) for language, _ in by_language))
+        bare = dict.fromkeys(filter(None, map(bare_word, missing)))
+        return [word for word in bare if word.casefold().replace("\u2019", "'").partition("'")[0] not in asking]
 
     # The files
 
@@ -126,7 +148,8 @@ class WordIndex(DerivedIndex[WordView]):
             index.config_reader("manual")  # else a thread of tantivy watches for changes
             sizes = {folder / name: size for name, (size, _) in stamp.files["segments"].items()}
             mapped = MappedFiles({path: size for path, size in sizes.items() if path.suffix not in NOT_MAPPED})
-            return WordView(stamp, signature, mapped, index.searcher(), index.schema)
+            removed = sum((one["deletes"] or {"num_deleted_docs": 0})["num_deleted_docs"] for one in _segments(folder))
+            return WordView(stamp, signature, mapped, index.searcher(), index.schema, removed)
 
     def added(self, connection: Any, since: Stamp | None) -> Iterator[tuple[int, Chunk]]:
         """Yield the chunks added since this stamp of the index, by key; None: all."""
@@ -243,6 +266,27 @@ def _finding(view: WordView, language: str, term: str, as_word: float, as_form: 
     return known
 
 
+def _is_held(
+    view: WordView, language: str, word: str, groups: list[tuple[str, ...]], others: int, allowed: Keys | None
+) -> bool:
+    """Return whether an allowed chunk has a term of each group; true for a stop word, which has none."""
+    least: float = inf
+    for group in groups:
+        codes = [_code(language, mark + term) for term in group for mark in ("", FORM)]
+        most = max(view.searcher.doc_freq(TERMS, code) for code in codes)
+        if not most:
+            return False
+        if most <= others:
+            clauses = [_clause(view.schema, code, 1) for code in codes]
+            if not len(_found(view, Query.boolean_query(clauses), 1, allowed)[0]):
+                return False
+        least = min(least, most)
+    if len(view.holding) >= CACHED_CLAUSES:
+        view.holding.clear()
+    view.holding[word] = max(least, view.holding.get(word, 0))
+    return True
+
+
 def _clause(schema: Schema, code: str, weight: float) -> tuple[Occur, Query]:
     clause = Query.term_query(schema, TERMS, code, "freq")
     return Occur.Should, clause if weight == 1 else Query.boost_query(clause, float(weight))
@@ -261,6 +305,20 @@ def schema() -> Schema:
     fields.add_integer_field(KEY, indexed=True, fast=True)
     fields.add_text_field(TERMS, tokenizer_name="whitespace", index_option="freq")
     return fields.build()
+
+
+def _found(view: WordView, query: Query, top_k: int, allowed: Keys | None) -> tuple[Keys, Scores]:
+    if allowed is None:
+        return _best(view.searcher, query, top_k, top_k, None)
+    if not len(allowed):
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    fetch = int(OVERFETCH * top_k * max(1.0, view.searcher.num_docs / len(allowed)))
+    if KEY_COST * len(allowed) <= fetch:
+        keys = [(Occur.Should, Query.term_query(view.schema, KEY, key, "basic")) for key in allowed.tolist()]
+        only = Query.const_score_query(Query.boolean_query(keys), 0.0)
+        both = Query.boolean_query([(Occur.Must, query), (Occur.Must, only)])
+        return _best(view.searcher, both, top_k, top_k, None)
+    return _best(view.searcher, query, top_k, fetch, allowed)
 
 
 def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Keys | None) -> tuple[Keys, Scores]:
@@ -283,9 +341,13 @@ def _best(searcher: Searcher, query: Query, top_k: int, fetch: int, allowed: Key
 
 def _files(folder: Path) -> list[str]:
     """List the segment files of the index, and the file that lists them."""
-    meta = json.loads((folder / META).read_text(encoding="utf-8"))
-    segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
+    segments = tuple(segment["segment_id"].replace("-", "") for segment in _segments(folder))
     return [META, *sorted(path.name for path in folder.iterdir() if path.name.startswith(segments))]
+
+
+def _segments(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / META).read_text(encoding="utf-8"))["segments"]
+    return found
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from psycopg.errors import UniqueViolation
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
-from ragistry.stores.postgres.database import Connection, Transaction, lock
+from ragistry.stores.postgres.database import Connection, Head, Transaction, lock
 from ragistry.stores.postgres.where import Sql, escaped, facets, unescaped
 from ragistry.stores.records import (
     NAMES,
     Keys,
     Name,
+    check_stored,
     compact_json,
     moved_id,
     source_in,
@@ -251,6 +252,15 @@ def vectors_of(connection: Connection, table: str, keys: Sequence[int]) -> tuple
     if not rows:
         return found, np.empty((0, 0), dtype=np.float32)
     return found, np.stack([_vector(raw) for _, raw in rows])
+
+
+def vectors_by_id(connection: Connection, ids: Sequence[str], head: Head, place: str) -> Vectors:
+    """Return the vectors ``(n, d)`` of these ids. Raises `StoreError` if one is not stored in ``place``."""
+    keys = keys_of(connection, ids)
+    check_stored(place, ids, keys)
+    found, matrix = vectors_of(connection, head.vectors, list(keys.values()))
+    row_of = {key: row for row, key in enumerate(found.tolist())}
+    return matrix[[row_of[keys[id]] for id in ids]].reshape(len(ids), head.dimension)
 
 
 def _vector(raw: bytes) -> Vectors:

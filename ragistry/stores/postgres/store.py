@@ -21,6 +21,7 @@ from ragistry.config.numbers import Number, Whole
 from ragistry.errors import StoreConnectionError, StoreError, UnsupportedError
 from ragistry.stores.chunk_checks import as_list, check_chunks, check_source
 from ragistry.stores.local.index import Stale
+from ragistry.stores.local.words import WordView
 from ragistry.stores.postgres import embedding, rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.embedding import record_embedder
@@ -33,7 +34,6 @@ from ragistry.stores.records import (
     best_documents,
     check_deletion,
     check_embedder,
-    check_stored,
     in_order,
     recorded_embedder,
     recorded_fit,
@@ -294,19 +294,34 @@ class PostgresStore:
         which = None if where is None else condition(where)
         words = self._word_index()
 
-        def best(connection: Connection, behind: str = "") -> list[Document]:
+        def found(connection: Connection, view: WordView) -> list[Document]:
+            best = words.found(connection, view, query, top_k, which, every=every)
+            return _ranked(connection, best, top_k, "bm25", "bm25")
+
+        return self._by_words(words, found)
+
+    def unknown_words(self, query: str, *, where: Where | None = None) -> list[str]:
+        check_query(query)
+        which = None if where is None else condition(where)
+        words = self._word_index()
+        return self._by_words(words, lambda connection, view: words.lacking(connection, view, query, which))
+
+    def _by_words(self, words: FollowingWords, find: Callable[[Connection, WordView], list[T]]) -> list[T]:
+        """Search the index of words when it has followed the database."""
+
+        def best(connection: Connection, behind: str = "") -> list[T]:
             head = self._head(connection)
             view = words.view(connection, ChangePosition(head))
             lag = head.number - view.stamp.version
             if lag and not behind:
                 raise Stale("")
-            found = words.found(connection, view, query, top_k, which, every=every)
+            found = find(connection, view)
             if lag:
                 degraded(f"the last {lag:,} changes are not searched yet: {behind}")
             self._report(head)
-            return _ranked(connection, found, top_k, "bm25", "bm25")
+            return found
 
-        def brought_up(connection: Connection) -> list[Document]:
+        def brought_up(connection: Connection) -> list[T]:
             words.bring_up_in(connection, reason)
             return best(connection)
 
@@ -395,15 +410,9 @@ class PostgresStore:
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         ids = check_ids(ids)
-
-        def find(connection: Connection) -> Vectors:
-            keys, head = rows.keys_of(connection, ids), self._head(connection)
-            check_stored(self._primary.place, ids, keys)
-            found, matrix = rows.vectors_of(connection, head.vectors, list(keys.values()))
-            row_of = {key: row for row, key in enumerate(found.tolist())}
-            return matrix[[row_of[keys[id]] for id in ids]].reshape(len(ids), head.dimension)
-
-        return self._read(find)
+        return self._read(
+            lambda connection: rows.vectors_by_id(connection, ids, self._head(connection), self._primary.place)
+        )
 
     def known_vectors(self, collection: str, source_file: str, chunks: Sequence[Chunk]) -> dict[str, Vectors]:  # noqa: ARG002
         return self._read(lambda connection: rows.vectors_of_equals(connection, self._head(connection).vectors, chunks))

@@ -129,6 +129,12 @@ class FollowingWords(WordIndex):
         stored = ~np.isin(keys, gone)
         return keys[stored], scores[stored]
 
+    def lacking(self, connection: Connection, view: WordView, query: str, which: Sql | None) -> list[str]:
+        """Return the result of `unknown` in this snapshot."""
+        is_behind = which is None and any(True for _ in self.removed(connection, view.stamp))
+        allowed = selected_keys(connection, which or Sql("true")) if which is not None or is_behind else None
+        return self.unknown(view, query, allowed)
+
     def lag(self, view: WordView, head: SnapshotPosition) -> int:
         """Count the changes that the index has not applied."""
         return head.version - view.stamp.version

@@ -75,7 +75,7 @@ class Sample(NamedTuple):
 def sample_documents(place: Place, where: Where | None, size: int) -> list[Document]:
     """Read up to ``size`` chunks that meet a condition, spread evenly over the sources."""
     if isinstance(place, Sampled):
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         found = place.sample(size)
         return [document for document in found if condition is None or matches(condition, document.metadata)]
     return place.get(_ids_by_sources(place, where, size)) or place.get(

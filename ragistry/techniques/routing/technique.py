@@ -156,14 +156,14 @@ class CollectionRoutedTechnique:
 
     def retrieve(self, query: str, *, top_k: int | None = None, where: Where | None = None) -> list[Document]:
         wanted = self.config.checked_limit(query, top_k)
-        condition = None if where is None else normalise(where)
+        condition = normalise(where)
         within, route = self._routed(query, condition)
         chosen = [item for item in within if item.target.name in route.chosen]
         return self._search(query, chosen, wanted, condition)
 
     def route(self, query: str, where: Where | None = None) -> Route:
         """Return the route of a query: the targets that `retrieve` would search, and why."""
-        return self._routed(check_query(query), None if where is None else normalise(where))[1]
+        return self._routed(check_query(query), normalise(where))[1]
 
     def _routed(self, query: str, where: Where | None) -> tuple[list[Reachable], Route]:
         """Return the targets that the caller may search, and the route among them."""

@@ -46,7 +46,7 @@ class Flat:
 
 
 CALLS: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
-    "text": (("search_text", ("apple",)),),
+    "text": (("search_text", ("apple",)), ("unknown_words", ("apple",))),
     "repair": (("verify", ()), ("repair", ())),
 }
 """The methods that need an ability."""

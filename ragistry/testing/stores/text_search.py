@@ -90,6 +90,27 @@ class TextSearchConformance:
         assert _ids(store.search_text("email apple red", every=True)) == ["c"]
         assert store.search_text("red plum", every=True) == []
 
+    def test_unknown_words_are_those_that_no_chunk_of_the_condition_has_in_any_spelling(self, store: Any) -> None:
+        assert store.unknown_words("apple") == []  # nothing can be missing in an empty store
+        store.replace_source("c", "f.md", source("c", "f.md", ["red apples, by e-mail", "東京 Äpfel"]))
+        store.replace_source("d", "g.md", source("d", "g.md", ["plum"]))
+        assert store.unknown_words("Is the APPLE or email, 東京, e-mail apfel red?") == []
+        assert store.unknown_words("(Quince) of plums, no medlar medlar!") == ["Quince", "medlar"]
+        for query in ("plum apple", "apple plum"):  # after a search with the same condition, and before one
+            assert store.unknown_words(query, where={"collection": "c"}) == ["plum"]
+            assert store.unknown_words(query, where={"collection": "d"}) == ["apple"]
+            assert store.unknown_words(query, where={"collection": "e"}) == []
+            store.search_text("plum", where={"collection": "d"})
+        store.replace_source("d", "h.md", source("d", "h.md", ["cherry"]))
+        store.move_source("g.md", "d", "c")
+        assert store.unknown_words("plum", where={"collection": "d"}) == ["plum"]
+        assert store.unknown_words("plum", where={"collection": "c"}) == []
+        store.search_text("plum")
+        store.replace_source("c", "g.md", [])
+        assert store.unknown_words("plum apple") == ["plum"]
+        with pytest.raises(EmptyQueryError):
+            store.unknown_words("")
+
     def test_equal_scores_are_ordered_by_id_whichever_came_first(self, store: Any) -> None:
         ids = [f"{(i * 37) % 50:02}" for i in range(50)]
         for start in range(0, 50, 10):
