@@ -19,6 +19,7 @@ from ragistry.errors import ConfigError, InvalidConfigError, RagistryError, Sour
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.search_methods import WorkspaceMethods
 from ragistry.library.service import DocumentService
+from ragistry.models.queries import close_part
 from ragistry.models.registry import EmbedderSettings, Models, choose_embedder, chunking_of, names_of, uses_ollama
 from ragistry.plugins import find_modules_in, resolve_object
 from ragistry.protocols import Embedder, Generator, LibraryStore
@@ -220,9 +221,7 @@ class Workspace(WorkspaceMethods):
         with self._lock:
             self._closed = True
             for part in (*self._parts.values(), self.models):
-                close = getattr(part, "close", None)
-                if callable(close):
-                    close()
+                close_part(part)
             self._parts.clear()
 
     def path_of(self, folder: str) -> Path:

@@ -126,9 +126,7 @@ class QueryEmbedder:
 
     def close(self) -> None:
         """Close the embedder's connections, if it has any."""
-        close = getattr(self.embedder, "close", None)
-        if callable(close):
-            close()
+        close_part(self.embedder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._restore or (QueryEmbedder, (self.embedder,))
@@ -199,6 +197,13 @@ class QueryEmbedder:
         if batch:
             batch[0].batch = batch
             batch[0].woken.set()
+
+
+def close_part(part: object) -> None:
+    """Close a model, or another part of a workspace, if it can be closed."""
+    close = getattr(part, "close", None)
+    if callable(close):
+        close()
 
 
 def embedded_together(embedder: Embedder, queries: Sequence[str]) -> AbstractContextManager[None]:

@@ -31,7 +31,7 @@ from ragistry.config.problems import Problems
 from ragistry.errors import ConfigError, InvalidConfigError
 from ragistry.models.adapt import ADAPTERS, as_embedder
 from ragistry.models.known import KNOWN_MODELS, known_model
-from ragistry.models.queries import QueryEmbedder
+from ragistry.models.queries import QueryEmbedder, close_part
 from ragistry.models.runtimes import Runtime
 from ragistry.plugins import BUILT_IN, find_part, modules_of, offers, resolve_object
 from ragistry.protocols import Embedder, Generator, Reranker, SparseEncoder
@@ -261,13 +261,7 @@ class ModelsByName(Mapping[str, Model], Generic[Model]):
         """Close the connections of the models that were built."""
         with self._lock:
             for model in self._built.values():
-                _close(model)
-
-
-def _close(model: object) -> None:
-    close = getattr(model, "close", None)
-    if callable(close):
-        close()
+                close_part(model)
 
 
 def _checked(entry: ModelEntry, resources: Mapping[str, Any], problems: Problems) -> Callable[[], Any] | None:
