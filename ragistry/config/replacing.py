@@ -45,11 +45,16 @@ def replace_text(path: Path, text: str, *, expected: bytes | None = None, durabl
 def flush_folder(folder: Path) -> None:
     """Wait until the disk has the entries of a folder."""
     with suppress(OSError):  # if a folder cannot be opened, the system decides when its entries are durable
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        flush(folder)
+
+
+def flush(path: Path) -> None:
+    """Write a file, or the entries of a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _replaced(path: Path, new: Path, expected: bytes | None) -> bool:

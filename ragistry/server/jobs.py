@@ -26,11 +26,11 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from ragistry import errors
-from ragistry.config.replacing import replace_text
+from ragistry.config.replacing import flush, replace_text
 from ragistry.errors import JobNotFoundError, RagistryError, ServerBusyError, StoreLockedError
 from ragistry.http.errors import HIDDEN, detail_of, is_hidden
 from ragistry.server.access import Caller
-from ragistry.server.uploads import Uploads, flush
+from ragistry.server.uploads import Uploads
 from ragistry.utils.disk import remedy
 
 _log = logging.getLogger(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -80,12 +79,3 @@ def kept_name(number: int, name: str) -> str:
     """Name the file of a program by its number, with the suffix, which determines the format, if it is valid."""
     suffix = suffix_of(name)
     return f"{number}{suffix if re.fullmatch(r'[.][a-z0-9]{1,15}', suffix) else ''}"
-
-
-def flush(path: Path) -> None:
-    """Write a file, or the entries of a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
