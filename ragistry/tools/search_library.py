@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
 from ragistry.config.yaml_file import read_yaml
 from ragistry.errors import ConfigError, InvalidConfigError
@@ -53,23 +53,22 @@ BUILT_IN = Texts()
 class TextsFile:
     """``description`` and ``param_query`` of documents.yaml, read again only if the file changed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._version: tuple[int, int, int] | None = None
+    def __init__(self, file: CollectionsFile) -> None:
+        self.file = file
+        self._version: object = None
         self._texts = BUILT_IN
 
     def texts(self) -> Texts:
         """Return the current texts of the file; the previous ones while it is invalid."""
         try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            return BUILT_IN
+            version = self.file.version()
         except OSError:
             return self._texts
-        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if version is None:
+            return BUILT_IN
         if version != self._version:
             try:
-                data = read_yaml(self.path).data
+                data = read_yaml(self.file.path).data
             except InvalidConfigError:
                 return self._texts  # the reader of the collections reports the errors of the file
             self._version = version
@@ -198,7 +197,7 @@ class SearchLibraryTool:
         self.reach = Reach(library, allowed, technique=technique, n=n, max_tokens=max_tokens)
         self.strict = strict
         self.bus = bus
-        self._texts = TextsFile(library.collections.path)
+        self._texts = TextsFile(library.collections)
         self._announced: dict[str, Any] | None = None
         self._unsubscribe = bus.subscribe(request_subject(NAME), self.handle_request) if bus else None
         self.announce()
