@@ -96,9 +96,10 @@ def read_page(page: str) -> WebPage:
         return WebPage(unescape(_MARKUP.sub(" ", page)), warning=warning)
     reader.flush()
     hidden = words_of(" ".join(reader.hidden_text)).total()
+    text = "".join(part for block in reader.blocks for part in block).strip("\n")
     title = " ".join("".join(reader.title).split())
     info = {"Title": title, **reader.info} if title else reader.info
-    return WebPage(_joined(reader.blocks), info, {"hidden elements": hidden} if hidden else {})
+    return WebPage(text, info, {"hidden elements": hidden} if hidden else {})
 
 
 class _TooDeepError(Exception):
@@ -386,10 +387,6 @@ class _PageReader:
         for level in self._levels:
             level.first = level.rest
         self.blocks.append((separator, first + text.replace("\n", f"\n{rest}")))
-
-
-def _joined(blocks: list[tuple[str, str]]) -> str:
-    return "".join(part for block in blocks for part in block).strip("\n")
 
 
 def _cell(blocks: list[tuple[str, str]]) -> str:

@@ -82,7 +82,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except UndecodableError as error:
         return {"error": f"is not a text file: {error}"}
     except MemoryError:
-        return _needs_memory(request)
+        return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
         remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
         return {"error": f"cannot be read ({reason_of(error)}); {remedy}", "spoiled": True}
@@ -101,10 +101,6 @@ def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if request["engine"] == OFFICE:
         return _within_limits(_bounded(_read_office(data, request), len(data)), request)
     return pdf_reader.read(data, request["engine"], request)
-
-
-def _needs_memory(request: dict[str, Any]) -> dict[str, Any]:
-    return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
 
 
 def _limit_memory(size: int) -> None:

@@ -218,7 +218,7 @@ def check_entries(
     file: YamlFile,
     entries: dict[str, Entry],
     problems: Problems,
-    resources: Mapping[str, Any] | None = None,
+    resources: Mapping[str, Any],
     *,
     known: Mapping[str, Entry] | None = None,
     classes: Mapping[str, type[Any]] | None = None,
@@ -231,7 +231,7 @@ def check_entries(
         file: The techniques.yaml.
         entries: The entries, as `read_entries` returns them.
         problems: The errors are added here.
-        resources: The generators and rerankers that entries may name; without it, these names are not checked.
+        resources: The generators and rerankers that entries may name; names of a kind that it lacks are not checked.
         known: Checked entries that these may build on.
         classes: The classes of entries whose ``use`` is not a name.
     """
@@ -269,7 +269,7 @@ def check_entries(
                 found += [
                     *(mistakes(entry.config, entry.bases) if callable(mistakes) else ()),
                     *_check_reserved(entry, cls),
-                    *_check_models(entry, cls, {} if resources is None else resources),
+                    *_check_models(entry, cls, resources),
                 ]
             links[name] = _links(entry, cls, there)
             found += [_unknown_link(entry, used, there) for used in links[name] if used not in there]
