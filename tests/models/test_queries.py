@@ -97,3 +97,11 @@ def test_documents_and_long_queries_are_embedded_by_themselves(monkeypatch: pyte
     assert shared == []
     batched.embed(["word"], role="query")
     assert shared == ["word"]
+
+
+def test_the_queries_used_last_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragistry.models.queries.CACHED", 2)
+    queries = QueryEmbedder(MINILM)
+    for query in ("tea", "rain", "tea", "snow"):
+        queries.embed([query], role="query")
+    assert [queries.is_cached(query) for query in ("tea", "rain", "snow")] == [True, False, True]
