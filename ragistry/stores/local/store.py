@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -271,8 +271,9 @@ class LocalStore:
         check_query(query)
         condition, view, (commits, head, last, keys) = normalise(where), self._words.opened, self._last
         is_same = commits == self._database.commits and last == condition
-        if view and head and is_same and not (self._words.lag(view, head) or self._words.unknown(view, query, keys)):
-            return []  # the last search has read all that is needed
+        if view and head and is_same and not self._words.lag(view, head):
+            with suppress(Stale):  # what the last search saw need not be read again
+                return self._words.unknown(view, query, keys)
         return cast("list[str]", self._search(self._words, query, 1, condition, unknown=True))
 
     def rank(
