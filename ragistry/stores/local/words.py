@@ -128,7 +128,7 @@ class WordIndex(DerivedIndex[WordView]):
         with _damage_is_stale():
             missing = [
                 word
-                for word in dict.fromkeys(uncertain)
+                for word in uncertain
                 if not any(_is_held(view, language, word, of[word], others, allowed) for language, of in by_language)
             ]
         asking = frozenset[str]().union(*(asking_words(language) for language, _ in by_language))
