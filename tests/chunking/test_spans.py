@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.chunking.spans import Region, cut, cut_region
+from ragistry.chunking.spans import Region, cut, cut_after, cut_before, cut_region
 from ragistry.errors import ConfigError
 from tests.chunking.span_invariants import check
 
@@ -200,3 +200,9 @@ def test_a_grapheme_longer_than_the_limit_is_cut_at_the_limit() -> None:
 def test_sizes_that_cannot_be_are_refused(size: int, overlap: int, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         cut("text", size, overlap)
+
+
+def test_a_cluster_of_hundreds_of_marks_is_cut_where_it_was_asked() -> None:
+    text = "a" + "\u0301" * 400 + "b"
+    assert (cut_before(text, 0, 200), cut_after(text, 0, 200, len(text))) == (200, 200)
+    assert (cut_before(text, 0, 20), cut_after(text, 0, 390, len(text))) == (20, 401)
