@@ -345,6 +345,7 @@ class Database:
                 return  # another process was faster
             if connection.execute("SHOW server_encoding").fetchone() != ("UTF8",):
                 raise StoreError(f"{self.place}: the database is not in UTF-8; create one with `createdb -E UTF8`")
+            lock(connection, "vector")  # two schemas cannot create the extension at the same time
             quoted = psycopg.sql.Identifier(self.schema).as_string(connection)
             connection.execute(SCHEMA.format(schema=quoted))
             connection.execute("INSERT INTO head (mark) VALUES (%s)", (uuid4().hex,))
