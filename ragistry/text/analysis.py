@@ -265,7 +265,7 @@ def required_terms(text: str, language: str = "english") -> list[tuple[str, ...]
 
 
 def terms_by_word(text: str, language: str = "english") -> dict[str, list[tuple[str, ...]]]:
-    """Return the groups of `required_terms` by the word between white space; a stop word has none."""
+    """Return the groups of `required_terms` for each word between white space; none for a stop word."""
     canonical, terms = canonical_language(language), query_terms(text, language)
     groups: dict[str, list[tuple[str, ...]]] = {}
     for token in text.split():

@@ -61,6 +61,6 @@ _WORDS = {
 
 
 @cache
-def asking_words(language: str) -> frozenset[str]:
-    """Return these words in small letters; none for a language that has no list."""
-    return frozenset(_WORDS.get(language, "").split())
+def asking_words(*languages: str) -> frozenset[str]:
+    """Return these words of some languages in small letters; a language may have none."""
+    return frozenset(" ".join(_WORDS.get(language, "") for language in languages).split())

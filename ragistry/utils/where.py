@@ -53,7 +53,7 @@ def normalise(where: Where) -> Condition:
 
 @overload
 def normalise(where: None) -> None:
-    """Return None, which is no condition."""
+    """Return None: there is no condition."""
 
 
 def normalise(where: Where | None) -> Condition | None:

@@ -87,9 +87,9 @@ def listed(names: Iterable[str], limit: int = 20) -> str:
 
 def no_passage(words: Sequence[str], limit: int = 5) -> str:
     """Say that no passage contains a word, of the first ``limit`` ones; empty without words."""
+    named = [f'"{visible_line(word, 40)}"' for word in words[:limit]]
     rest = [f"{len(words) - limit} more words"] if len(words) > limit else []
-    named = [*(f'"{visible_line(word, 40)}"' for word in words[:limit]), *rest]
-    return f"no passage contains {' or '.join(filter(None, [', '.join(named[:-1]), *named[-1:]]))}" if words else ""
+    return f"no passage contains {' or '.join(named + rest)}" if words else ""
 
 
 def no_collection(name: object, known: Iterable[str]) -> str:

@@ -105,7 +105,7 @@ class LocalStore:
         self._embedder: EmbedderFingerprint | None = None
         self._selections = Selections()
         self._wrote = False
-        self._last: tuple[int, Head | None, Condition | None, records.Keys | None] = 0, None, None, None
+        self._last: tuple[int, Condition | None, Head, records.Keys | None] | None = None
         self._unfinished: int | None = None  # the first key of an ingest that has not flushed its words
 
     def __repr__(self) -> str:
@@ -269,11 +269,10 @@ class LocalStore:
 
     def unknown_words(self, query: str, *, where: Where | None = None) -> list[str]:
         check_query(query)
-        condition, view, (commits, head, last, keys) = normalise(where), self._words.opened, self._last
-        is_same = commits == self._database.commits and last == condition
-        if view and head and is_same and not self._words.lag(view, head):
-            with suppress(Stale):  # what the last search saw need not be read again
-                return self._words.unknown(view, query, keys)
+        condition, view, last, self._last = normalise(where), self._words.opened, self._last, None
+        if view and last and last[:2] == (self._database.commits, condition) and not self._words.lag(view, last[2]):
+            with suppress(Stale):  # what the search before this call saw need not be read again
+                return self._words.unknown(view, query, last[3])
         return cast("list[str]", self._search(self._words, query, 1, condition, unknown=True))
 
     def rank(
@@ -341,7 +340,7 @@ class LocalStore:
                     # otherwise the apparent damage is a row removed meanwhile
                     reason = str(stale) if stale.broken and view is not None and index.is_current(view) else ""
                 else:
-                    self._last = commits, head, where, None if selection is None else selection.keys
+                    self._last = commits, where, head, None if selection is None else selection.keys
                     if index is self._words and head.next_key > view.stamp.next_key:
                         degraded(f"the newest chunks are not searched yet: {behind or 'an ingest is adding them'}")
                     if index is self._vectors and head.waiting:

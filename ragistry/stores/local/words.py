@@ -78,7 +78,7 @@ class WordView(View):
     Attributes:
         removed: Number of removed chunks that the index still counts.
         clauses: Parts of earlier queries, by language, term and weights.
-        holding: Numbers of chunks, also removed ones, that at least have a word of earlier queries.
+        holding: For words of earlier queries, the least number of chunks that have them, including removed ones.
     """
 
     searcher: Searcher
@@ -116,8 +116,8 @@ class WordIndex(DerivedIndex[WordView]):
     def unknown(self, view: WordView, query: str, allowed: Keys | None) -> list[str]:
         """Return the words of a query, as typed, that none of the allowed chunks has in any spelling.
 
-        A word that more chunks have than are not allowed is in an allowed one. Others are searched. Where no chunk is
-        allowed, no word is missing.
+        If more chunks have a word than are excluded, an allowed one has it; else the word is searched. No word is
+        unknown if no chunk is allowed.
         """
         searched = view.searcher.num_docs if allowed is None else len(allowed)
         others = view.removed + view.searcher.num_docs - searched
@@ -131,7 +131,7 @@ class WordIndex(DerivedIndex[WordView]):
                 for word in uncertain
                 if not any(_is_held(view, language, word, of[word], others, allowed) for language, of in by_language)
             ]
-        asking = frozenset[str]().union(*(asking_words(language) for language, _ in by_language))
+        asking = asking_words(*view.stamp.files["languages"])
         bare = dict.fromkeys(filter(None, map(bare_word, missing)))
         return [word for word in bare if word.casefold().replace("\u2019", "'").partition("'")[0] not in asking]
 
@@ -269,7 +269,7 @@ def _finding(view: WordView, language: str, term: str, as_word: float, as_form: 
 def _is_held(
     view: WordView, language: str, word: str, groups: list[tuple[str, ...]], others: int, allowed: Keys | None
 ) -> bool:
-    """Return whether an allowed chunk has a term of each group; true for a stop word, which has none."""
+    """Return whether allowed chunks have a term of each group; true for a stop word, which has no group."""
     least: float = inf
     for group in groups:
         codes = [_code(language, mark + term) for term in group for mark in ("", FORM)]
