@@ -153,6 +153,20 @@ def test_a_vector_of_more_numbers_than_hnsw_takes_is_still_found(
 # Several stores on one schema
 
 
+def test_first_stores_of_a_database_are_opened_at_once(postgres: PostgresServer) -> None:
+    """Each creates its schema; the extension belongs to all of them."""
+    name = f"fresh_{uuid4().hex}"
+    postgres.execute(f"CREATE DATABASE {name}")
+    url = postgres.url.rpartition("/")[0] + f"/{name}"
+
+    def count(number: int) -> int:
+        with closing(PostgresStore(url, collection=f"c{number}")) as store:
+            return store.count()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(count, range(8))) == [0] * 8
+
+
 def test_each_collection_is_a_schema_of_its_own(stored: PostgresStore, postgres: PostgresServer) -> None:
     put(stored, A)
     with closing(PostgresStore(postgres.url, collection="my.Library ü")) as other:
