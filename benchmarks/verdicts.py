@@ -1,12 +1,11 @@
-"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick] [--only verdicts gate costs]``.
+"""How often is a verdict or a gate wrong? ``python -m benchmarks.verdicts [--quick] [--only verdicts gate]``.
 
 Four techniques are compared with a baseline on questions that are drawn, in groups, from the measured differences of
 real techniques, whose means are shifted to a known truth. Wrong Use: three techniques equal the baseline, the fourth is
 worse, and the verdict names one of them (at most 5 %). Wrong Keep: one technique is better by exactly the margin, and
 the verdict keeps the baseline (at most 5 %). False alarm: a gate closes although nothing changed (at most 5 %). Power:
 a gate closes at a planted loss of .05 of one technique over 200 questions with a deviation of .25 (80 % and more).
-Costs: eight entries of the same technique are measured; the report calls one of them slower or faster in at most 5 % of
-the comparisons. The figures of the gate need no data, and those of the costs no model.
+The figures of the gate need no data.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,9 +33,8 @@ Values = NDArray[np.float64]
 SETS = ("cranfield", "xquad-en")
 TECHNIQUES = ("bm25", "naive", "hybrid", "graph", "distinct")
 MEASURE = "nDCG@10"
-PARTS = ("verdicts", "gate", "costs")
+PARTS = ("verdicts", "gate")
 RUNS, QUICK_RUNS = 2_000, 200
-COST_RUNS, ENTRIES, COST_QUERIES = 60, 8, 40
 SIZES = (40, 100, 200)
 GROUP = 4
 """Largest number of questions of a group, which share a part of their difference."""
@@ -62,8 +59,6 @@ def main() -> None:
         print_verdicts(options.sets, options.sizes, runs, options.cache, draw)
     if "gate" in options.only:
         print_gate(runs, draw)
-    if "costs" in options.only:
-        print_costs(10 if options.quick else COST_RUNS)
 
 
 def print_gate(runs: int, draw: np.random.Generator) -> None:
@@ -74,25 +69,6 @@ def print_gate(runs: int, draw: np.random.Generator) -> None:
         label = f"{count} technique{'s' if count > 1 else ''}"
         print(f"| {label} | {rates[0]:.1%} | {rates[1]:.1%} |", flush=True)
     print()
-
-
-def print_costs(runs: int) -> None:
-    """Print in how many comparisons of equal entries a difference of costs is shown."""
-    asked = read_beir(DATA / "xquad-en")
-    queries = dict(list(asked.judged.items())[:COST_QUERIES])
-    dataset = replace(asked, queries=queries, qrels={query: asked.qrels[query] for query in queries})
-    names = [f"entry {number}" for number in range(ENTRIES)]
-    found = []
-    with TemporaryDirectory() as folder, open_workspace(folder) as workspace:
-        for seed in range(runs):
-            result = compare(
-                dict.fromkeys(names, "bm25"), dataset, MEASURE, names[0], workspace=workspace, depth=10, seed=seed,
-                progress=False,
-            )  # fmt: skip
-            found.append(sum(pair.significant for pair in result.cost_pairs))
-    wrong = sum(count > 0 for count in found)
-    print("| entries with equal costs | questions | comparisons | with a difference shown |\n|--:|--:|--:|--:|")
-    print(f"| {ENTRIES} | {COST_QUERIES} | {runs} | {wrong} ({wrong / runs:.1%}) |", flush=True)
 
 
 def print_verdicts(

@@ -117,7 +117,6 @@ class Pair:
         p_holm: p-value corrected over the pairs of the measure.
         wins, ties, losses: Number of queries on which a is better, equal, worse.
         significant: Whether ``p_holm`` is below 0.05.
-        effect_size: Cohen's d_z; None if the differences do not vary.
         detectable: The smallest true difference that a test set like this one shows in four of five cases, after the
             correction; None if it cannot show any.
         smallest_p: The smallest corrected p-value that so many clusters can give.
@@ -138,7 +137,6 @@ class Pair:
     ties: int
     losses: int
     significant: bool
-    effect_size: float | None
     detectable: float | None
     smallest_p: float
     clusters: int
@@ -192,25 +190,6 @@ class Pair:
             )
         needed = self.queries_needed()
         return text if needed is None or needed >= 100_000 else f"{text}; about {needed:,} queries would show this one"
-
-
-@dataclass(frozen=True, slots=True)
-class CostPair:
-    """Milliseconds of a search: the mean of a minus that of b, the baseline.
-
-    ``low`` and ``high`` are the 95 % interval for all techniques together; None if there are too few queries.
-    """
-
-    a: str
-    b: str
-    difference: float
-    low: float | None
-    high: float | None
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation.figures import CostPair, IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
+from ragistry.evaluation.figures import IndexCost, Pair, TechniqueFailure, TechniqueResult, Tuning, names_text
 from ragistry.evaluation.verdict import Verdict, verdict
 from ragistry.types import html_table
 from ragistry.utils.wording import listed, problem_of
 
 DERIVED = ("verdict", "decision")
 """Keys of the JSON that follow from the others."""
-FORMER = ("winner", "conclusion", "verdicts", "cpu_pairs")
+FORMER = ("winner", "conclusion", "verdicts", "cpu_pairs", "cost_pairs")
 """Keys of reports of earlier versions, which are not read."""
-LATER = ("margin", "cost_pairs", "runs", "embedder_pairs")
+LATER = ("margin", "runs", "embedder_pairs")
 """Attributes that a report may lack."""
 MARGIN = 0.05
 """Default margin: a smaller gain does not justify a change."""
@@ -47,7 +47,6 @@ class Comparison:
         control_pairs: Each technique against each control on the main measure, without a correction.
         embedder_pairs: A technique that uses vectors with each other embedder against itself with the first one, or
             with that of the baseline, on the main measure.
-        cost_pairs: The time of each technique against that of the baseline.
         diagnosis: The queries with the largest differences, as `diagnosis.diagnose` returns them.
         indexes: Chunking → cost of its index.
         problems: Remarks about the test set.
@@ -70,7 +69,6 @@ class Comparison:
     controls: dict[str, dict[str, float]] = field(default_factory=dict)
     control_pairs: list[Pair] = field(default_factory=list)
     embedder_pairs: list[Pair] = field(default_factory=list)
-    cost_pairs: list[CostPair] = field(default_factory=list)
     diagnosis: list[dict[str, Any]] = field(default_factory=list)
     indexes: dict[str, IndexCost] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

@@ -157,17 +157,6 @@ def smallest_p(groups: int, family: int = 1, *, rounds: int = ROUNDS) -> float:
     return min(1.0, family / flips)
 
 
-def effect_size(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Return the mean difference in standard deviations of the differences: Cohen's d_z (Lakens 2013, equation 6).
-
-    None if the differences do not vary.
-    """
-    differences = paired(a, b)
-    if len(differences) < 2 or np.ptp(differences) <= _TIE:
-        return None
-    return float(differences.mean() / differences.std(ddof=1))
-
-
 def wins_ties_losses(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int]:
     """Count the queries on which ``a`` is above, equal to and below ``b``."""
     differences = paired(a, b)

@@ -18,7 +18,6 @@ from ragistry.evaluation.data.checks import check_queries
 from ragistry.evaluation.data.dataset import ASKED, Dataset, Run
 from ragistry.evaluation.figures import (
     ALPHA,
-    CostPair,
     Estimate,
     Latency,
     Pair,
@@ -162,13 +161,6 @@ def summarise(
             seed=seed,
             corrected=False,
         ),
-        cost_pairs=_cost_pairs(
-            {name: of for name, of in rankings.items() if name not in asking.untimed},
-            str(baseline),
-            queries,
-            groups,
-            seed,
-        ),
         diagnosis=diagnose(pairs, main, main_values, rankings, dataset),
         indexes=dict(asking.indexes),
         problems=[*dataset.problems, *check_queries(asking.dataset, dataset.queries)],
@@ -242,7 +234,6 @@ def pairs_of(
                 ties=ties,
                 losses=losses,
                 significant=p_holm < ALPHA,
-                effect_size=statistics.effect_size(columns[a], columns[b]),
                 detectable=statistics.detectable_difference(row, groups, alpha=ALPHA / family),
                 smallest_p=statistics.smallest_p(clusters, family),
                 clusters=clusters,
@@ -296,25 +287,6 @@ def _estimates(
     found: dict[str, dict[str, Estimate]] = {name: {} for name in values}
     for (name, measure), row, ends in zip(cells, rows, statistics.mean_intervals(rows, groups, seed=seed), strict=True):
         found[name][measure] = Estimate(sum(row) / len(row), *ends)
-    return found
-
-
-def _cost_pairs(
-    rankings: Mapping[str, Mapping[str, QueryRanking]],
-    baseline: str,
-    queries: Sequence[str],
-    groups: Sequence[str],
-    seed: int,
-) -> list[CostPair]:
-    """Compare the time of each technique with that of the baseline, corrected for their number."""
-    times = {name: np.array([of[query].ms for query in queries]) for name, of in rankings.items()}
-    others = [name for name in times if name != baseline] if baseline in times else []
-    rows = [(times[name] - times[baseline]).tolist() for name in others]
-    found = []
-    for name, row, test in zip(others, rows, statistics.flip_tests(rows, groups, seed=seed), strict=True):
-        low, high = test.interval(ALPHA / len(others))
-        ends = (low, high) if np.isfinite([low, high]).all() else (None, None)
-        found.append(CostPair(name, baseline, float(np.mean(row)), *ends))
     return found
 
 

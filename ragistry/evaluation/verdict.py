@@ -24,7 +24,7 @@ Decision = Literal["use", "keep", "undecided", "impossible"]
 USUAL_DEVIATION = 0.2
 """Standard deviation of the differences between two techniques where none can be estimated."""
 TIMES = 1.5
-"""Ratio of two times from which one is said to be a multiple of the other."""
+"""Ratio of two median times from which a verdict names a difference of a millisecond or more."""
 FOR, COSTS = " for ", " and costs "
 
 
@@ -155,17 +155,14 @@ def questions_for(pair: Pair, difference: float, family: int) -> int:
 
 
 def _cost(comparison: Comparison, name: str, lead: str) -> str:
-    """Compare the time of a search with the baseline's; empty if no difference is shown."""
-    pair = next((one for one in comparison.cost_pairs if one.a == name), None)
-    if pair is None or not pair.significant:
+    """Compare the median time of a search with the baseline's; empty if they are nearly equal."""
+    one, other = comparison.techniques[name], comparison.techniques[str(comparison.baseline)]
+    ours, theirs = one.latency_ms.p50, other.latency_ms.p50
+    if not (one.timed and other.timed) or max(ours, theirs) < max(TIMES * min(ours, theirs), min(ours, theirs) + 1):
         return ""
-    ours, theirs = (comparison.techniques[one].latency_ms.p50 for one in (name, pair.b))
-    shown = _milliseconds(abs(ours - theirs))
-    if shown == "0" or (ours > theirs) != (pair.difference > 0):  # A few slow searches decide the mean.
-        return ""
-    if ours >= TIMES * theirs > 0 and lead == COSTS:
+    if ours > theirs > 0 and lead == COSTS:
         return f"{lead}{ours / theirs:.2g} times as much"
-    return f"{lead}{shown} ms {'more' if ours > theirs else 'less'} a search"
+    return f"{lead}{_milliseconds(abs(ours - theirs))} ms {'more' if ours > theirs else 'less'} a search"
 
 
 def _milliseconds(value: float) -> str:

@@ -185,7 +185,7 @@ def test_first_screen_is_verdict_table_and_one_warning_in_80_columns(comparison)
 
 def test_page_draws_every_interval_and_every_query_that_differs(comparison):
     text = page(comparison)
-    assert text.count('class="interval"') == 1 + 4 + 2 + 1  # of the tables with intervals
+    assert text.count('class="interval"') == 1 + 4 + 2  # of the tables with intervals
     assert text.count('class="plane"') == 1
     [pair] = comparison.main_pairs
     assert text.count("<rect") == pair.wins + pair.losses

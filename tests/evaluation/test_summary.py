@@ -275,17 +275,6 @@ def test_passages_are_measured_where_answers_are_spans():
         summarised(numbered(), {"a": good}, "SR@5")
 
 
-def test_time_is_compared_with_the_baseline_query_by_query_in_one_family():
-    dataset = numbered()
-    answers = {"base": ranked(dataset, good)} | {f"t{n}": slower(dataset, often, 0.5 * (n == 0)) for n in range(4)}
-    first, *others = summarised(dataset, {}, answers=answers).cost_pairs
-    assert (first.a, first.b, first.difference, first.low) == ("t0", "base", pytest.approx(0.5), pytest.approx(0.5))
-    assert first.significant
-    assert not any(one.significant for one in others)
-    [few] = summarised(numbered(2), {"a": good, "b": rare}).cost_pairs
-    assert (few.low, few.high, few.significant) == (None, None, False)
-
-
 def test_what_only_helps_to_read_the_figures_is_a_note():
     dataset = numbered()
     answers = {"a": ranked(dataset, good, kept=True)}

@@ -215,17 +215,15 @@ def differences(comparison: Comparison) -> ReportTable:
     for pair in comparison.pairs:
         alone = f"[{signed(pair.low)}, {signed(pair.high)}]"
         counts = f"{pair.wins} / {pair.ties} / {pair.losses}"
-        effect = "" if pair.effect_size is None else signed(pair.effect_size, 2)
         detectable = "" if pair.detectable is None else f"{pair.detectable:.3f}" if pair.detectable <= 1 else "> 1"
-        tested = [p_value(pair.p_holm, pair.significant), counts, alone, p_value(pair.p), effect, detectable]
+        tested = [p_value(pair.p_holm, pair.significant), counts, alone, p_value(pair.p), detectable]
         rows.append([pair.a, pair.measure, difference(pair), *tested])
     statistics = comparison.provenance["statistics"]
     note = (
         f"{statistics['test'].capitalize()}, with Holm's correction over {statistics['family']}; * marks significant "
         "differences. Difference: mean with the 95 % interval for all pairs of the measure together. Alone: the 95 % "
-        "interval and p-value of the pair without a correction. Won / tied / lost: number of queries. Effect size: "
-        "Cohen's d_z. Detectable: the smallest true difference that a test set like this one shows in four of five "
-        "cases."
+        "interval and p-value of the pair without a correction. Won / tied / lost: number of queries. Detectable: the "
+        "smallest true difference that a test set like this one shows in four of five cases."
     )
     if statistics["groups"] < comparison.queries:
         note += f" Queries of one group are not independent: they count as {statistics['groups']:,} groups."
@@ -234,7 +232,7 @@ def differences(comparison: Comparison) -> ReportTable:
             f" The smallest margin that would have kept {comparison.baseline} is {smallest_margin(main):.3f} in "
             f"{comparison.measure}; it was {comparison.margin:g}."
         )
-    tests = ["p (Holm)", "won / tied / lost", "alone", "p", "effect size", "detectable"]
+    tests = ["p (Holm)", "won / tied / lost", "alone", "p", "detectable"]
     columns = [f"against {comparison.baseline}", "measure", "difference", *tests]
     strong = frozenset(row for row, pair in enumerate(comparison.pairs) if pair.significant)
     return ReportTable("Differences", columns, rows, note, strong)
@@ -242,33 +240,26 @@ def differences(comparison: Comparison) -> ReportTable:
 
 def cost(comparison: Comparison) -> ReportTable:
     """List CPU and wall time, model calls and tokens per query."""
-    costs = {pair.a: pair for pair in comparison.cost_pairs}
     rows: list[Row] = []
     for name in comparison.by_quality:
-        result, pair = comparison.techniques[name], costs.get(name)
+        result = comparison.techniques[name]
         if not result.timed:
             continue
-        more: str | Interval = "baseline" if costs and name == comparison.baseline else ""
-        if pair is not None:
-            more = signed(pair.difference, 1)
-            if pair.low is not None and pair.high is not None:
-                more = Interval(pair.difference, pair.low, pair.high, "+z.1f")
         cpu, clock = (f"{time.p50:.1f} / {time.p95:.1f}" for time in (result.cpu_ms, result.latency_ms))
         used = [f"{result.calls / comparison.queries:.1f}", f"{result.tokens / comparison.queries:,.0f}"]
         stages = sorted(result.stages.items(), key=lambda stage: -stage[1])[:STAGES_SHOWN]
         slowest = ", ".join(f"{stage} {ms:.1f}" for stage, ms in stages)
-        rows.append([name, clock, more, cpu, *used, f"{result.returned_tokens:,.0f}", slowest])
+        rows.append([name, clock, cpu, *used, f"{result.returned_tokens:,.0f}", slowest])
     asking = comparison.provenance["asking"]
     note = (
         "Milliseconds of a search for the technique's own number of results, after "
         f"{asking['warm_up_queries']} warm-up queries; the ranking of {asking['depth']} documents is not timed. "
-        "ms vs baseline: mean difference, with the 95 % interval for all techniques together. CPU: processor time of "
-        "all threads. The vector of a query is computed once; its time is charged to each technique that asks for it. "
-        "Tokens in: read by models. Tokens out: in the results. Slowest stages: mean milliseconds of each stage "
-        "without the stages inside it."
+        "CPU: processor time of all threads. The vector of a query is computed once; its time is charged to each "
+        "technique that asks for it. Tokens in: read by models. Tokens out: in the results. Slowest stages: mean "
+        "milliseconds of each stage without the stages inside it."
     )
-    times = ["ms p50 / p95", "ms vs baseline", "CPU ms p50 / p95"]
-    columns = ["technique", *times, "model calls", "tokens in", "tokens out", "slowest stages"]
+    columns = ["technique", "ms p50 / p95", "CPU ms p50 / p95", "model calls", "tokens in", "tokens out"]
+    columns.append("slowest stages")
     return ReportTable("Cost of a query", columns, rows, note)
 
 
