@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragistry.chunking.chunker import chunk_extracted
 from ragistry.errors import ExtractionError
-from ragistry.library.repositories.code import fenced, indented_code
 from ragistry.library.repositories.page import cleaned, read_page
 from ragistry.readers.markdown import outline
 from tests.messages import refused
@@ -47,9 +43,6 @@ def contexts(text: str) -> list[str]:
         ("<pre>\n# a\n</pre>", "```\n# a\n```"),
         ('<PRE class="x"><code class="y"># a &lt;b&gt; <b>c</b> <d></code></PRE>', "```\n# a <b> c <d>\n```"),
         ("<div>\n  <pre># a</pre></div>", "<div>\n  ```\n# a\n  ```\n</div>"),
-        ("So:\n\n    # a\n\n      b\n\nThen.", "So:\n\n```\n# a\n\n  b\n```\n\nThen."),
-        ("\t# a\tb", "```\n# a\tb\n```"),
-        ("- One\n\n      # a\n\n  two", "- One\n\n  ```\n  # a\n  ```\n\n  two"),
     ],
 )
 def test_code_is_in_a_fence(marked: str, shown: str) -> None:
@@ -65,11 +58,6 @@ def test_code_is_in_a_fence(marked: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "- One\n\n    goes on",
-        "1. One\n\n    goes on\n\n    - Two\n\n        goes on",
-        "[^1]: A note\n\n    goes on",
-        "Term\n: Meaning\n\n    goes on",
-        "A paragraph\n    goes on",
         "```\n    in a fence\n\n    still\n```",
         "```md\n{{< highlight sh >}}\n# shown\n{{< /highlight >}}\n```",
         "~~~\n<pre>\n# shown\n</pre>\n~~~",
@@ -78,7 +66,7 @@ def test_code_is_in_a_fence(marked: str, shown: str) -> None:
     ],
 )
 def test_text_without_code_and_code_in_fences_do_not_change(text: str) -> None:
-    assert fenced(text) == text
+    assert cleaned(text) == text
 
 
 def test_code_within_a_line_stays_in_the_line() -> None:
@@ -96,22 +84,6 @@ def test_shortcode_without_an_end_removes_only_its_mark() -> None:
 def test_comment_is_removed_with_the_code_in_it() -> None:
     text = "One.\n\n<!--\n{{< highlight sh >}}\n# a\n{{< /highlight >}}\n\n```\n# b\n```\n-->\n\nTwo. <!-- no end"
     assert page(text).split() == ["One.", "Two.", "<!--", "no", "end"]
-
-
-LINES = ["text", "- item", "1. item", "10. ten", "  - two", "    - four", "- ", "* * *", "# head", "```", "    code"]
-LINES += ["      six", "  two", "   three", "        eight", "\tcode", "  \tcode", "", "", ""]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=9))
-def test_indented_code_is_code_in_commonmark(lines: list[str]) -> None:
-    markdown_it = pytest.importorskip("markdown_it")
-    tokens = markdown_it.MarkdownIt("commonmark").parse("\n".join(lines))
-    code = {number for token in tokens if token.type == "code_block" for number in range(*token.map)}
-    sketch = outline("\n".join(lines))
-    ends = accumulate(len(line) + 1 for line in lines)
-    in_fence = [sketch.has_code(end - len(line) - 1, end) for line, end in zip(lines, ends, strict=True)]
-    assert {number for number, _ in indented_code(lines, in_fence)} <= code
 
 
 def test_code_of_real_pages_is_recognized(data: Path) -> None:

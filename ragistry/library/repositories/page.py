@@ -1,13 +1,19 @@
-"""Markdown files at a commit as sources, which are read on demand and identified by their content id."""
+"""Markdown files at a commit as sources, which are read on demand and identified by their content id.
+
+Code in Hugo's shortcodes and in ``<pre>`` becomes fenced code, which the chunker recognises: a comment in it
+(``# install``) is not a heading. Hugo expands shortcodes before it parses Markdown.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import unescape
+from typing import NamedTuple
 
 from ragistry.errors import ExtractionError
 from ragistry.library.ingest.source import ReadOptions, SourceText
-from ragistry.library.repositories.code import code_spans, fenced
 from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
 from ragistry.readers import front_matter
@@ -22,7 +28,7 @@ from ragistry.text.languages import AUTO, canonical_language
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
 
-VERSION = 3
+VERSION = 4
 """Increase it when pages are read differently, so that an update reads all of them again."""
 
 
@@ -92,9 +98,10 @@ def read_page(data: bytes, path: str) -> Extracted:
 def cleaned(text: str) -> str:
     """Remove comments and the marks of shortcodes from Markdown.
 
-    Text between the marks remains. Code is put into fences, in which escaped shortcodes are unescaped.
+    Text between the marks remains. Code in them and in ``<pre>`` is put into fences, in which escaped shortcodes are
+    unescaped.
     """
-    text = fenced(_without_comments(text))
+    text = _fenced(_without_comments(text))
     parts: list[str] = []
     done = 0
     for start, end in [*outline(text).fences, (len(text), len(text))]:
@@ -109,9 +116,116 @@ def _without_comments(text: str) -> str:
     parts: list[str] = []
     done = at = 0
     last = text.rfind("-->")
-    for start, end in [*code_spans(text), (len(text), len(text))]:
+    for start, end in [*_code_spans(text), (len(text), len(text))]:
         while 0 <= (opened := text.find("<!--", at, max(at, start))) <= last - 4:
             parts.append(text[done:opened])
             done = at = text.index("-->", opened + 4) + 3
         at = max(at, end)
+    return "".join([*parts, text[done:]])
+
+
+# --- Code in fences ---
+
+_MARK = re.compile(
+    r"\{\{[<%]\s*+(?P<closing>/)?\s*+(?P<name>highlight|code-toggle)(?=[\s/>%])"
+    r"(?P<words>(?:\s++(?P<language>[\w+#.-]++)(?=[\s>%]))?[^{}]{0,2000}?)[>%]\}\}"
+)
+_LEAD = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?")
+_PRE = re.compile(r"^(?P<lead>[ \t>]*)<pre(?:\s[^<>]*)?>", re.MULTILINE | re.IGNORECASE)
+_END_OF_PRE = re.compile(r"</pre\s*>", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:a|b|code|em|font|i|kbd|mark|samp|span|strong|var)\b[^<>]*>", re.IGNORECASE)
+
+_Span = tuple[int, int]
+
+
+class _CodeBlock(NamedTuple):
+    """The marks of a shortcode and the text between them, as offsets."""
+
+    start: int
+    body: int
+    body_end: int
+    end: int
+    language: str
+
+
+def _code_spans(text: str) -> list[_Span]:
+    """List the positions of fences, and of shortcodes with code outside fences."""
+    blocks, fences = _blocks(text)
+    return sorted([*fences, *((block.start, block.end) for block in blocks)])
+
+
+def _fenced(text: str) -> str:
+    """Put the code of shortcodes and of ``<pre>`` into fences. Existing fences do not change."""
+    return _pre_fenced(_shortcodes_fenced(text))
+
+
+def _blocks(text: str) -> tuple[list[_CodeBlock], list[_Span]]:
+    """List the shortcodes with code, and the fences outside them."""
+    pairs = list(_pairs(text))
+    parts, done = [], 0
+    for pair in pairs:
+        parts += [text[done : pair.start], " " * (pair.end - pair.start)]
+        done = pair.end
+    sketch = outline("".join([*parts, text[done:]]))
+    return [pair for pair in pairs if not sketch.has_code(pair.start, pair.end)], sketch.fences
+
+
+def _pairs(text: str) -> Iterator[_CodeBlock]:
+    opened: re.Match[str] | None = None
+    for mark in _MARK.finditer(text):
+        if not mark["closing"]:
+            opened = opened if mark["words"].rstrip().endswith("/") else mark
+        elif opened and opened["name"] == mark["name"]:
+            language = opened["language"] if opened["name"] == "highlight" else ""
+            yield _CodeBlock(opened.start(), opened.end(), mark.start(), mark.end(), language or "")
+            opened = None
+
+
+def _shortcodes_fenced(text: str) -> str:
+    parts, done = [], 0
+    for block in _blocks(text)[0]:
+        parts += [text[done : block.start], _as_fence(text, block)]
+        done = block.end
+    return "".join([*parts, text[done:]])
+
+
+def _as_fence(text: str, block: _CodeBlock) -> str:
+    """Convert a shortcode to a fence, or to code in backticks within a line."""
+    body = text[block.body : block.body_end]
+    is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None
+    rest = _rest_of_line(text, block.end)
+    if "\n" not in body and (not is_led or rest):
+        return body if "`" in body else f"`{body.strip()}`"
+    if body.partition("\n")[0].strip() or "\n" not in body:
+        body = f"\n{body}"
+    if body.rpartition("\n")[2].strip(" \t>"):
+        body += "\n"
+    fence = _fence(body)
+    return "".join(["" if is_led else "\n", fence, block.language, body, fence, "\n" if rest else ""])
+
+
+def _rest_of_line(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start : len(text) if end < 0 else end].strip()
+
+
+def _fence(body: str) -> str:
+    """Return a fence that does not occur in the text."""
+    return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])
+
+
+def _pre_fenced(text: str) -> str:
+    parts, done = [], 0
+    sketch = outline(text)
+    for opening in _PRE.finditer(text):
+        if opening.start() < done or sketch.has_code(*opening.span()):
+            continue
+        closing = _END_OF_PRE.search(text, opening.end())
+        if closing is None:
+            break
+        body = unescape(_TAGS.sub("", text[opening.end() : closing.start()])).strip("\n")
+        fence = f"{opening['lead']}{_fence(body)}"
+        end = "\n" if _rest_of_line(text, closing.end()) else ""
+        parts += [text[done : opening.start()], f"{fence}\n{body}\n{fence}{end}"]
+        done = closing.end()
     return "".join([*parts, text[done:]])
