@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragistry.evaluation.changes import changed as changed
     from ragistry.evaluation.changes import gate as gate
     from ragistry.evaluation.comparison import compare as compare
     from ragistry.evaluation.data.dataset import Dataset as Dataset
@@ -31,7 +30,6 @@ _HOMES = {
     "Dataset": "data.dataset",
     "Text": "data.dataset",
     "as_technique": "systems.foreign",
-    "changed": "changes",
     "compare": "comparison",
     "gate": "changes",
     "markdown": "report.text",

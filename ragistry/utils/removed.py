@@ -32,6 +32,7 @@ REMOVED = {
     "command route --evaluate": "`ragistry compare --queries`",
     "name ragistry.evaluation.recording": "compare(answers=FILE)",
     "name ragistry.evaluation.replaying": "compare(answers=FILE)",
+    "name ragistry.evaluation.changed": "gate, whose table and others say what changed",
     "name ragistry.evaluation.read_topics": "read_beir or read_ir_datasets",
     "name ragistry.evaluation.write_topics": "write_beir",
     "name ragistry.tools.langchain.LibraryVectorStore": "the recipe of docs/howto/frameworks.md",

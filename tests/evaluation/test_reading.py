@@ -10,7 +10,7 @@ from operator import getitem
 import pytest
 
 from ragistry.errors import EvaluationError
-from ragistry.evaluation import Comparison, Dataset, Text, changed, compare, gate, markdown, page
+from ragistry.evaluation import Comparison, Dataset, Text, compare, gate, markdown, page
 from ragistry.evaluation.changes import LOST, NOT_DECIDED, PASSED
 from ragistry.evaluation.figures import TechniqueFailure
 from tests.evaluation.small_sets import Answers, first, numbered
@@ -94,15 +94,11 @@ def test_missing_report_is_refused_and_a_byte_order_mark_is_no_damage(alone, tmp
 
 def test_two_comparisons_pair_the_same_queries_and_techniques():
     before, now = compared(a=second, b=first), compared(a=first, c=first)
-    change = changed(before, now)
-    [pair] = change.pairs
-    assert (pair.a, pair.b, pair.better, pair.difference) == ("a (second)", "a (first)", "a (second)", 0.5)
-    assert (change.queries, change.only_first, change.only_second) == (20, ["b"], ["c"])
-    assert change.lines()[0].startswith("a (second) is better than a (first) in RR@10 by 0.500")
-    assert [line for line in change.differences if "differ" in line] == []
-    same = changed(now, now)
-    assert same.differences == []
-    assert not same.pairs[0].significant
+    change, same = gate(before, now), gate(now, now)
+    assert change.table is not None
+    assert [str(cell) for [*row] in change.table.rows for cell in row[:2]] == ["a", "+0.500 [+0.291, +0.570]"]
+    assert change.others == ["only in the first: b", "only in the second: c"]
+    assert (same.code, same.others) == (PASSED, [])
 
 
 SPANS = {query: {"d0": [(0, 5)]} for query in numbered(20).queries}
@@ -129,6 +125,11 @@ CHANGES: dict[str, tuple[Dataset, list[str], str]] = {
         "corpora differ",
     ),
     "a span": (replace(numbered(20), spans=SPANS | {"q0": {"d0": [(0, 6)]}}), [], "q0 (d0)"),
+    "every query": (
+        Dataset("numbered", numbered(2).corpus, {"z": "query 0"}, {"z": {"d0": 1}}),
+        [],
+        "the queries differ (20 and 1)",
+    ),
     "the name": (replace(numbered(20), name="other"), ["'numbered' and 'other'"], ""),
 }
 
@@ -138,9 +139,9 @@ def test_differences_of_test_sets_are_named_and_the_gate_decides_nothing_over_mo
     dataset, named, undecided = CHANGES[change]
     before = compared(replace(numbered(20), spans=SPANS), a=first) if dataset.spans else alone
     now = compared(dataset, a=first)
-    said = "\n".join(changed(before, now).lines())
-    assert [text for text in named if text not in said] == []
     found = gate(before, now)
+    said = "\n".join([found.sentence, *found.others])
+    assert [text for text in named if text not in said] == []
     assert found.code == (NOT_DECIDED if undecided else PASSED)
     assert undecided in found.sentence
     check_message(found.sentence)
@@ -152,19 +153,18 @@ def test_differences_of_techniques_and_depth_are_named():
 
     one = compare({"a": Answers(first)}, numbered(5), RR, depth=20, progress=False)
     other = compare({"a": Other(first)}, numbered(5), RR, depth=30, progress=False)
-    said = changed(one, other).differences
+    said = gate(one, other).others
     assert any(line.startswith("a changed: ") for line in said)
     assert "depth differs: 20 and 30" in said
 
 
 @pytest.mark.parametrize(
     ("other", "named"),
-    [({"b": first}, "technique"), ({"measures": ["R@5"], "a": first}, "measure"),
-     ({"dataset": Dataset("x", numbered(2).corpus, {"z": "query 0"}, {"z": {"d0": 1}}), "a": first}, "query")],
-)  # fmt: skip
+    [({"b": first}, "technique"), ({"measures": ["R@5"], "a": first}, "measure")],
+)
 def test_comparisons_that_share_nothing_are_refused(alone, other, named):
     with refused(EvaluationError, named):
-        changed(alone, compared(**other))
+        gate(alone, compared(**other))
 
 
 @pytest.mark.parametrize("evidence", [None, {}, {"q0": {"d0": "0"}}])
