@@ -44,7 +44,6 @@ def warnings(comparison: Comparison, dataset: Dataset, rankings: Rankings, varia
     return [
         *_controls(comparison),
         *_synthetic(comparison),
-        *_groups(comparison, dataset),
         *_variants(comparison, variants),
         *_without_spans(dataset, rankings),
         *_cut(comparison),
@@ -59,12 +58,9 @@ def notes(comparison: Comparison, dataset: Dataset, rankings: Rankings) -> list[
     """List what helps to read the figures."""
     return [
         *_same(comparison),
-        *_copies(dataset),
-        *_depths(rankings),
         *_deep(comparison, comparison.measures[1:]),
         *_judgements(dataset),
         *_times(comparison, rankings),
-        *_how_synthetic(comparison),
     ]
 
 
@@ -106,18 +102,6 @@ def _synthetic(comparison: Comparison) -> Iterator[str]:
         pairs = "{} of {} decided pairs of techniques on {} test sets".format(*agreed)
         known = f"Such questions agreed with people's in {pairs}."
     yield f"{heading}: a program made the queries from the documents ({shares}{f'; {by}' if by else ''}). {known}"
-
-
-def _groups(comparison: Comparison, dataset: Dataset) -> Iterator[str]:
-    """Queries of one group are not independent, so the tests flip groups."""
-    queries = dataset.spans or dataset.judged
-    sizes = Counter(dataset.groups.get(query, query) for query in queries)
-    if comparison.techniques and len(sizes) < len(queries):
-        yield (
-            f"The {len(queries):,} queries form {numbered(len(sizes), '[group|groups]')} of up to "
-            f"{max(sizes.values()):,}, such as the queries about one document. Tests and intervals count groups, not "
-            "queries."
-        )
 
 
 def _variants(comparison: Comparison, variants: Mapping[str, str]) -> Iterator[str]:
@@ -222,23 +206,6 @@ def _same(comparison: Comparison) -> Iterator[str]:
         yield f"Not tested, because the rankings equal those of {first} on every query: {names_text(twins)}."
 
 
-def _copies(dataset: Dataset) -> Iterator[str]:
-    if copies := len(dataset.first_copy):
-        yield (
-            f"{numbered(copies, '[document has|documents have]')} the text of another one: identical texts count as "
-            "one document, whose second copy in a ranking gains nothing."
-        )
-
-
-def _depths(rankings: Rankings) -> Iterator[str]:
-    names = [name for name, of in rankings.items() if any(one.shallow for one in of.values())]
-    if names:
-        yield (
-            "The first results depend on their number, so that each measure has a search of its own depth: "
-            f"{names_text(names)}."
-        )
-
-
 def _judgements(dataset: Dataset) -> Iterator[str]:
     if dataset.spans and (left_out := len(dataset.judged.keys() - dataset.spans.keys())):
         yield f"{numbered(left_out, '[query has|queries have]')} judgements but no spans and are not measured."
@@ -262,14 +229,4 @@ def _times(comparison: Comparison, rankings: Rankings) -> Iterator[str]:
         yield (
             "Answers of earlier comparisons were used, each with the time, calls and tokens of its first asking: "
             f"{names_text(kept)}. --no-answers (in Python, answers=False) asks anew."
-        )
-
-
-def _how_synthetic(comparison: Comparison) -> Iterator[str]:
-    if comparison.provenance["dataset"]["synthetic"] is not None:
-        yield (
-            "Synthetic queries use words of the documents: descriptions and sentences are the author's, and a model "
-            "writes questions from a passage. Only the document that a query was made from counts as relevant, even if "
-            "others answer it. Use these figures to compare settings on these documents, not with other test sets. "
-            "Confirm an important choice with real queries of users."
         )

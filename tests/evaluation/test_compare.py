@@ -405,7 +405,6 @@ def test_contender_whose_first_results_depend_on_their_number_is_measured_at_eac
     own = found.techniques["own"].measures
     assert (own["RR@10"].mean, own["R@20"].mean) == (1.0, said)
     assert [id for id, _ in found.runs["own"]["q0"]] == list(dict.fromkeys(deep("d0"))), "the run is the deepest search"
-    assert any("own" in note and "its own depth" in note for note in found.notes)
 
 
 def test_identical_texts_are_one_document_of_which_the_first_counts():
@@ -421,7 +420,6 @@ def test_identical_texts_are_one_document_of_which_the_first_counts():
         "twice": 1.0, "once": 1.0, "last": 0.5,
     }  # fmt: skip
     assert found.runs["twice"] == found.runs["twice"] | {"q": [("a", 3.0), ("c", 1.0)]}
-    assert any("1 document has the text of another one" in note for note in found.notes)
 
 
 def test_phrases_and_exclusions_work_as_in_a_search(tmp_path):

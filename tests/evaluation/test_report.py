@@ -123,7 +123,7 @@ def test_every_report_has_verdict_table_warning_and_details_in_this_order(compar
         "Partly synthetic test set (2 of 30 queries): a program made the queries from the documents (1 title, 1 "
         "question; model asker, seed 7)."
     )
-    busy = "an important choice with real queries of users"
+    busy = "without a judgement counts as not relevant"
     for name, text in reports(comparison).items():
         said = (str(comparison.verdict), "vs first [95 %]", comparison.warnings[0], "tokens out", busy)
         places = [text.index(part) for part in said]

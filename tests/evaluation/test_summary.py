@@ -214,7 +214,7 @@ def test_queries_of_one_group_count_once():
     assert summarised(numbered(40), {"good": good, "often": often}).pairs[0].p < 0.001
     assert (pair.clusters, pair.smallest_p, pair.p) == (4, 0.125, 0.125)
     check_message(pair.verdict(), "40 queries in 4 groups")
-    check_message(result.warnings[0], "4 groups", "10")
+    assert result.warnings == []
     one = summarised(numbered(40, groups=dict.fromkeys(groups, "all")), {"good": good, "often": often})
     assert (one.pairs[0].p, one.verdict.technique) == (1.0, None)
 
