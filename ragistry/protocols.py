@@ -16,10 +16,12 @@ from ragistry.types import (
     EmbeddedChunk,
     EmbedderFingerprint,
     Fit,
+    IngestedFolder,
     Ranking,
     Repair,
     Role,
     SourceInfo,
+    Unsearchable,
     Where,
 )
 
@@ -194,7 +196,8 @@ class LibraryStore(DocumentStore, Protocol):
     @property
     def abilities(self) -> frozenset[str]:
         """The optional abilities: any of ``"text"`` (`search_text` and `unknown_words`), ``"repair"`` (`verify` and
-        `repair`), ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`), ``"fit"`` (`FitStore`).
+        `repair`), ``"reembed"`` (`ReembedStore`), ``"words_first"`` (`WordsFirstStore`), ``"fit"`` (`FitStore`),
+        ``"unsearchable"`` (`UnsearchableStore`).
         """
         ...
 
@@ -377,6 +380,46 @@ class FitStore(LibraryStore, Protocol):
 
     def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
         """Record it, unless another embedder is in use by now."""
+        ...
+
+
+class UnsearchableStore(LibraryStore, Protocol):
+    """A `LibraryStore` with the ability ``"unsearchable"``: it keeps which files are not searchable, and why.
+
+    Of one path, or of one name if there is no path, a collection has one entry: a later one replaces it. It goes when a
+    source of this path is written or removed, and moves with the source, or with the whole collection.
+    """
+
+    def replace_source(
+        self,
+        collection: str,
+        source_file: str,
+        chunks: Sequence[EmbeddedChunk],
+        *,
+        unsearchable: Sequence[Unsearchable] = (),
+    ) -> None:
+        """See `LibraryStore`; ``unsearchable``: entries to record in the same transaction, after the source."""
+        ...
+
+    def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
+        """Return the first entries by their number in the store, above ``after``; no number is used twice."""
+        ...
+
+    def record_unsearchable(
+        self,
+        entries: Sequence[Unsearchable] = (),
+        *,
+        gone: Sequence[int] = (),
+        folders: Sequence[IngestedFolder] = (),
+    ) -> None:
+        """Record entries and folders and erase the entries with the numbers ``gone``, in one transaction.
+
+        A folder replaces the one of its path; without counts and patterns, it is removed.
+        """
+        ...
+
+    def folders(self, collection: str | None = None) -> list[IngestedFolder]:
+        """Return the folders of a collection, or of all, ordered by collection and path."""
         ...
 
 

@@ -237,6 +237,47 @@ class SourceInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsearchable:
+    """A file that an ingest tried and that is not searchable, or not in full.
+
+    Attributes:
+        collection: Collection that it was ingested into.
+        source_file: Its name in the collection.
+        place: Its path or address; empty for a text or an uploaded file.
+        folder: The folder that was ingested, or the id of a client's folder; empty for a file by itself.
+        kind: ``failed``; ``outdated``: its new version failed, and the old one is searched; ``no text``; ``cut``: a
+            part of it is not searched; ``waiting``: some of its chunks are only found by their words.
+        reason: Why, in one line.
+        at: Time of the ingest, in seconds since 1970.
+    """
+
+    collection: str
+    source_file: str
+    place: str
+    folder: str
+    kind: Literal["failed", "outdated", "no text", "cut", "waiting"]
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedFolder:
+    """A folder that was ingested into a collection: what was left out, as numbers of files by reason, and patterns.
+
+    Attributes:
+        collection: The collection.
+        folder: Its path, or the id of a client's folder.
+        counts: Number of files that were left out, by reason.
+        exclude: Patterns of files to leave out.
+    """
+
+    collection: str
+    folder: str
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Repair:
     """The result of a repair.
 

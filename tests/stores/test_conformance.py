@@ -17,6 +17,7 @@ from ragistry.testing.stores import (
     ReembedConformance,
     RepairConformance,
     TextSearchConformance,
+    UnsearchableConformance,
 )
 from ragistry.testing.stores.conditions import ConditionConformance
 from ragistry.testing.stores.searching import SearchConformance
@@ -32,7 +33,14 @@ class TestDictStore(Conformance):
         return DictStore()
 
 
-class TestLocalStore(Conformance, TextSearchConformance, RepairConformance, ReembedConformance, FitConformance):
+class TestLocalStore(
+    Conformance,
+    TextSearchConformance,
+    RepairConformance,
+    ReembedConformance,
+    FitConformance,
+    UnsearchableConformance,
+):
     @pytest.fixture
     def store(self, local):
         return local
@@ -57,7 +65,9 @@ class TestChromaStoreServed(Conformance):
         return served
 
 
-class TestPostgresStore(Conformance, TextSearchConformance, ReembedConformance, FitConformance):
+class TestPostgresStore(
+    Conformance, TextSearchConformance, ReembedConformance, FitConformance, UnsearchableConformance
+):
     @pytest.fixture
     def store(self, stored):
         return stored

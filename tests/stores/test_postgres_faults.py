@@ -166,10 +166,13 @@ def test_tables_of_the_earlier_version_are_migrated_once(
     stored: PostgresStore, postgres: PostgresServer, another: Opener
 ) -> None:
     put(stored, A)
-    head = f'"{stored._primary.schema}".head'
+    schema = f'"{stored._primary.schema}"'
+    head = f"{schema}.head"
     postgres.execute(f"ALTER TABLE {head} DROP COLUMN fit")
+    postgres.execute(f"DROP TABLE {schema}.unsearchable, {schema}.folders")
     postgres.execute(f"UPDATE {head} SET format = 1")
     assert another().count() == another().count() == stored.count() == 3
+    assert (another().unsearchable(), another().folders()) == ([], [])
 
 
 def test_statement_that_takes_too_long_is_ended(stored: PostgresStore, another: Opener) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ragistry.errors import StoreError
+from ragistry.stores.local.unsearchable import TABLES
 
 log = logging.getLogger(__name__)
 
-FORMAT = 14
+FORMAT = 15
 
 
 def _add_waiting(connection: sqlite3.Connection) -> None:
@@ -41,8 +42,14 @@ def _add_fit(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE head ADD COLUMN fit TEXT")
 
 
+def _add_unsearchable(connection: sqlite3.Connection) -> None:
+    """Files that are not searchable are kept, from the next ingest on."""
+    for statement in TABLES.split(";"):
+        connection.execute(statement)
+
+
 STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
-    10: _add_waiting, 11: _add_line_feeds, 12: _add_missing, 13: _add_fit,
+    10: _add_waiting, 11: _add_line_feeds, 12: _add_missing, 13: _add_fit, 14: _add_unsearchable,
 }  # fmt: skip
 """From each format that can be migrated, the step to the next one. It runs within the transaction."""
 

@@ -20,6 +20,7 @@ from ragistry.chunking.breadcrumb import searched_text
 from ragistry.chunking.joined import LINE_FEEDS, whole_text
 from ragistry.errors import DuplicateChunkIDError, StoreError
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
+from ragistry.stores.local import unsearchable
 from ragistry.stores.records import (
     NAMES,
     Name,
@@ -69,11 +70,13 @@ def count(connection: sqlite3.Connection) -> int:
 
 def put_source(connection: sqlite3.Connection, name: Name, chunks: CheckedChunks, first_key: int) -> None:
     """Replace the source by these chunks; their keys start at ``first_key``."""
-    found = connection.execute("SELECT id FROM sources WHERE collection = ? AND source_file = ?", name).fetchone()
+    found, places = _source_row(connection, name), {one.get("source_path", "") for one in chunks.metadatas[:1]}
     if found:
-        keys = connection.execute("SELECT key FROM chunks WHERE source = ?", found).fetchall()
+        keys = connection.execute("SELECT key FROM chunks WHERE source = ?", found[:1]).fetchall()
         _drop(connection, keys)
-        connection.execute("DELETE FROM sources WHERE id = ?", found)
+        connection.execute("DELETE FROM sources WHERE id = ?", found[:1])
+        places.add(json.loads(found[1]).get("source_path", ""))
+    unsearchable.drop(connection, name, places)
     if chunks.ids:
         _insert_source(connection, name, chunks, first_key, whole=True)
 
@@ -122,7 +125,17 @@ def remove(connection: sqlite3.Connection, keys: Iterable[int]) -> int:
 
 def clear(connection: sqlite3.Connection) -> None:
     """Remove everything, the embedder too."""
-    for table in ("sources", "chunks", "vectors", "next_vectors", "waiting", "removed", "indexes"):
+    for table in (
+        "sources",
+        "chunks",
+        "vectors",
+        "next_vectors",
+        "waiting",
+        "removed",
+        "indexes",
+        "unsearchable",
+        "folders",
+    ):
         connection.execute(f"DELETE FROM {table}")
     connection.execute(
         "UPDATE head SET generation = generation + 1, dimension = 0, embedder = NULL, next_embedder = NULL, fit = NULL"
@@ -145,6 +158,7 @@ def move(connection: sqlite3.Connection, name: Name, to: str) -> int:
     with _unique_ids(connection, [id for id, _ in changed]):
         connection.executemany("UPDATE chunks SET id = ? WHERE key = ?", changed)
     connection.execute("UPDATE sources SET collection = ? WHERE id = ?", (to, source[0]))
+    unsearchable.move_file(connection, name, common.get("source_path", ""), to)
     return len(rows)
 
 

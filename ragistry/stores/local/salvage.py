@@ -83,6 +83,7 @@ def salvage(path: Path) -> Repair:
                 with closing(sqlite3.connect(new, isolation_level=None)) as target:
                     target.execute("BEGIN")
                     lines, again = found.copy(old, target)
+                    lines += _copy_unsearchable(old, target)
                     target.execute("COMMIT")
                     target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 with suppress(*ERRORS):
@@ -93,6 +94,18 @@ def salvage(path: Path) -> Repair:
             create(new)
     kept = _replace(path, new)
     return Repair((f"{FILE}: every readable row is in a new file",), tuple(lines), tuple(again), str(kept))
+
+
+def _copy_unsearchable(old: sqlite3.Connection, new: sqlite3.Connection) -> list[str]:
+    """Copy the files that are not searchable, and the folders; return what is lost."""
+    lines = []
+    for table in ("unsearchable", "folders"):
+        try:
+            for row in old.execute(f"SELECT * FROM {table}"):
+                new.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
+        except ERRORS as error:
+            lines.append(f"a part of the table {table!r}: {one_line(str(error))}; the next ingest writes it again")
+    return lines
 
 
 def rebuilt_indexes(indexes: Iterable[DerivedIndex[Any]], *, is_broken: bool) -> list[str]:

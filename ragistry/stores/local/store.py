@@ -21,6 +21,7 @@ from ragistry.stores.local.database import FILE, Database, Head, advance, openin
 from ragistry.stores.local.index import DerivedIndex, Stale, View
 from ragistry.stores.local.salvage import discard_kept, faults, rebuilt_indexes, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
+from ragistry.stores.local.unsearchable import UnsearchableRows, move_all, put
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
@@ -37,6 +38,7 @@ from ragistry.types import (
     Repair,
     ScoreKind,
     SourceInfo,
+    Unsearchable,
     Where,
 )
 from ragistry.utils.fingerprints import check_same_embedder, from_json
@@ -57,7 +59,7 @@ SCORES: dict[str, tuple[str, ScoreKind]] = {"words": ("bm25", "bm25"), "vectors"
 """Stage and kind of the scores of each index."""
 
 
-class LocalStore:
+class LocalStore(UnsearchableRows):
     """A store in one folder. Thread-safe; a forked child has to open it again.
 
     Acknowledged writes survive a kill and a power cut. A source is its old version or its new one. Indexes are checked
@@ -74,7 +76,7 @@ class LocalStore:
     ``language``: language of the words (`text.analysis`).
     """
 
-    abilities = frozenset({"text", "repair", "reembed", "words_first", "fit"})
+    abilities = frozenset({"text", "repair", "reembed", "words_first", "fit", "unsearchable"})
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -131,7 +133,14 @@ class LocalStore:
         self._written(change.after, change)
         return len(checked.ids)
 
-    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+    def replace_source(
+        self,
+        collection: str,
+        source_file: str,
+        chunks: Sequence[EmbeddedChunk],
+        *,
+        unsearchable: Sequence[Unsearchable] = (),
+    ) -> None:
         chunks = as_list("chunks", chunks)
         with self._database.write() if chunks else self._database.delete() as connection:
             head = self._head_to_write(connection, adds=bool(chunks))
@@ -144,6 +153,7 @@ class LocalStore:
             is_unfinished = self._exclusive and not checked.vectors.any(axis=1).all()
             self._unfinished = (self._unfinished or head.next_key) if is_unfinished else None
             rows.put_source(connection, (collection, source_file), checked, head.next_key)
+            put(connection, unsearchable)
             advance(connection, head, checked)
             change = Change.since(connection, head)
         self._written(change.after, change)
@@ -175,7 +185,9 @@ class LocalStore:
         with self._database.write() as connection:
             advance(connection, read_head(connection))
             names = rows.list_sources(connection, from_collection)
-            return sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
+            moved = sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
+            move_all(connection, from_collection, to_collection)
+            return moved
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
         known, condition = records.check_deletion(ids, where)

@@ -25,13 +25,15 @@ from ragistry.errors import (
     StoreError,
     StoreLockedError,
 )
+from ragistry.stores.postgres.unsearchable import TABLES
 from ragistry.stores.records import half_character_error
 from ragistry.utils.wording import one_line
 
-FORMAT = 3
+FORMAT = 4
 STEPS: Mapping[int, str] = {
     1: "SELECT",  # chunks have ``line_feeds`` in their metadata; earlier ones have none
     2: "ALTER TABLE head ADD COLUMN fit text",
+    3: TABLES,
 }
 """From each format that can be migrated, the statements that lead to the next one. All steps are one transaction."""
 CONNECT_SECONDS = 5
@@ -91,6 +93,7 @@ CREATE INDEX chunks_by_collection ON chunks (collection);
 CREATE INDEX chunks_by_file ON chunks (source_file);
 CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE INDEX chunks_by_facet ON chunks USING gin (facets jsonb_path_ops);
+{TABLES}
 """
 
 HEAD = """

@@ -13,6 +13,7 @@ from psycopg.errors import UniqueViolation
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
+from ragistry.stores.postgres import unsearchable
 from ragistry.stores.postgres.database import Connection, Head, Transaction, lock
 from ragistry.stores.postgres.where import Sql, escaped, facets, unescaped
 from ragistry.stores.records import (
@@ -44,10 +45,12 @@ _CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata
 def put_source(write: Transaction, name: Name, chunks: CheckedChunks) -> None:
     """Replace the source by these chunks."""
     _lock_sources(write, [name])
-    found = _source_id(write.connection, name)
+    found, places = _source_row(write.connection, name), {one.get("source_path", "") for one in chunks.metadatas[:1]}
     if found is not None:
-        _drop(write, Sql("source = %s", (found,)))
-        write.connection.execute("DELETE FROM sources WHERE id = %s", (found,))
+        _drop(write, Sql("source = %s", (found[0],)))
+        write.connection.execute("DELETE FROM sources WHERE id = %s", (found[0],))
+        places.add(found[1])
+    unsearchable.drop(write.connection, name, places)
     if chunks.ids:
         _insert(write, chunks, _insert_source(write.connection, name, chunks, whole=True))
 
@@ -61,7 +64,8 @@ def add_chunks(write: Transaction, chunks: CheckedChunks) -> None:
     remove(write, keys_of(write.connection, chunks.ids).values())
     for name, rows in places.items():
         part = chunks.picked(rows)
-        source = None if name is None else _source_id(write.connection, name)
+        found = None if name is None else _source_row(write.connection, name)
+        source = found and found[0]
         if name is not None and source is None:
             source = _insert_source(write.connection, name, part, whole=False)
         _insert(write, part, source)
@@ -87,13 +91,14 @@ def move(write: Transaction, name: Name, to: str) -> int:
     """Move a source to another collection and return its number of chunks. Keys and indexes stay valid."""
     connection = write.connection
     _lock_sources(write, [name, (to, name[1])])
-    source = _source_id(connection, name)
-    if source is None:
+    found = _source_row(connection, name)
+    if found is None:
         return 0
+    source, place = found
     rows = connection.execute("SELECT key, id, metadata FROM chunks WHERE source = %s", (source,)).fetchall()
     if to == name[0]:
         return len(rows)
-    if _source_id(connection, (to, name[1])) is not None:
+    if _source_row(connection, (to, name[1])) is not None:
         raise taken_source_error(name, to)
     ids = [moved_id(id, json.loads(metadata), name, to) for _, id, metadata in rows]
     with _unique_ids():
@@ -103,6 +108,7 @@ def move(write: Transaction, name: Name, to: str) -> int:
             (escaped(to), [row[0] for row in rows], ids),
         )
     connection.execute("UPDATE sources SET collection = %s WHERE id = %s", (escaped(to), source))
+    unsearchable.move_file(connection, name, place, to)
     return len(rows)
 
 
@@ -202,11 +208,12 @@ class _unique_ids:  # noqa: N801, reads as a statement
             ) from error
 
 
-def _source_id(connection: Connection, name: Name) -> int | None:
+def _source_row(connection: Connection, name: Name) -> tuple[int, str] | None:
+    """Return the id and the path of a source."""
     found = connection.execute(
-        "SELECT id FROM sources WHERE collection = %s AND source_file = %s", tuple(map(escaped, name))
+        "SELECT id, info FROM sources WHERE collection = %s AND source_file = %s", tuple(map(escaped, name))
     ).fetchone()
-    return None if found is None else int(found[0])
+    return None if found is None else (int(found[0]), json.loads(found[1]).get("source_path", ""))
 
 
 # Reading

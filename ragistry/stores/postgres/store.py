@@ -25,6 +25,7 @@ from ragistry.stores.local.words import WordView
 from ragistry.stores.postgres import embedding, rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.embedding import record_embedder
+from ragistry.stores.postgres.unsearchable import UnsearchableRows, move_all, put
 from ragistry.stores.postgres.vectors import build_index, nearest
 from ragistry.stores.postgres.where import condition
 from ragistry.stores.postgres.words import ChangePosition, FollowingWords
@@ -50,6 +51,7 @@ from ragistry.types import (
     Repair,
     ScoreKind,
     SourceInfo,
+    Unsearchable,
     Where,
 )
 from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
@@ -64,7 +66,7 @@ EXACT_BELOW = 10_000
 POLL_SECONDS = 0.02
 
 
-class PostgresStore:
+class PostgresStore(UnsearchableRows):
     """Chunks, vectors and metadata in one schema of a Postgres database with pgvector. Thread-safe.
 
     ``url``: address of the database for libpq; the password may come from ``PGPASSWORD`` or ``~/.pgpass``.
@@ -88,7 +90,7 @@ class PostgresStore:
     dead rows until the server vacuums, and in its write-ahead log and backups.
     """
 
-    abilities = frozenset({"text", "reembed", "fit"})
+    abilities = frozenset({"text", "reembed", "fit", "unsearchable"})
 
     class Config(BaseModel):
         """The settings of ``store: {use: postgres}``."""
@@ -171,7 +173,14 @@ class PostgresStore:
 
         return self._write(add)
 
-    def replace_source(self, collection: str, source_file: str, chunks: Sequence[EmbeddedChunk]) -> None:
+    def replace_source(
+        self,
+        collection: str,
+        source_file: str,
+        chunks: Sequence[EmbeddedChunk],
+        *,
+        unsearchable: Sequence[Unsearchable] = (),
+    ) -> None:
         chunks = as_list("chunks", chunks)
 
         def replace(write: Transaction) -> None:
@@ -180,6 +189,7 @@ class PostgresStore:
             checked = check_chunks(chunks, dimension=write.head.dimension or None)
             check_source(collection, source_file, chunks)
             rows.put_source(write, (collection, source_file), checked)
+            put(write.connection, unsearchable)
 
         self._write(replace)
 
@@ -199,7 +209,9 @@ class PostgresStore:
 
         def move(write: Transaction) -> int:
             names = rows.list_sources(write.connection, from_collection)
-            return sum(rows.move(write, (from_collection, info.source_file), to_collection) for info in names)
+            moved = sum(rows.move(write, (from_collection, info.source_file), to_collection) for info in names)
+            move_all(write.connection, from_collection, to_collection)
+            return moved
 
         return self._write(move, repeatable=False)
 
@@ -219,7 +231,7 @@ class PostgresStore:
     def clear_collection(self) -> None:
         def clear(write: Transaction) -> None:
             connection, head = write.connection, write.head
-            connection.execute("TRUNCATE chunks, sources, changes")
+            connection.execute("TRUNCATE chunks, sources, changes, unsearchable, folders")
             connection.execute(f"DROP TABLE {head.vectors}")
             connection.execute(f"DROP TABLE IF EXISTS {head.next_vectors}")
             create_vectors(connection, head.next_vectors)

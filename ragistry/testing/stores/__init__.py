@@ -7,8 +7,9 @@
             yield store
             store.close()
 
-The first two test the protocols of these names; `TextSearchConformance`, `RepairConformance`, `ReembedConformance`
-and `FitConformance` test the abilities "text", "repair", "reembed" and "fit". For full messages of failed tests, add
+The first two test the protocols of these names; `TextSearchConformance`, `RepairConformance`, `ReembedConformance`,
+`FitConformance` and `UnsearchableConformance` test the abilities "text", "repair", "reembed", "fit" and
+"unsearchable". For full messages of failed tests, add
 ``pytest.register_assert_rewrite("ragistry.testing.stores")`` to your conftest.py.
 """
 
@@ -21,6 +22,7 @@ from ragistry.testing.stores.library import (
     LibraryStoreConformance,
     ReembedConformance,
     RepairConformance,
+    UnsearchableConformance,
 )
 from ragistry.testing.stores.reading import ReadingConformance
 from ragistry.testing.stores.searching import SearchConformance
@@ -34,6 +36,7 @@ __all__ = [
     "ReembedConformance",
     "RepairConformance",
     "TextSearchConformance",
+    "UnsearchableConformance",
 ]
 
 

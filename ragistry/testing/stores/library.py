@@ -17,9 +17,19 @@ from ragistry.errors import (
     UnsupportedError,
 )
 from ragistry.library.embedding import reembed
-from ragistry.protocols import FitStore, LibraryStore
+from ragistry.protocols import FitStore, LibraryStore, UnsearchableStore
 from ragistry.testing.stores.chunks import EAST, NORTH, UP, chunk, source
-from ragistry.types import Chunk, EmbedderFingerprint, Fit, Repair, Role, SourceInfo
+from ragistry.types import (
+    Chunk,
+    EmbeddedChunk,
+    EmbedderFingerprint,
+    Fit,
+    IngestedFolder,
+    Repair,
+    Role,
+    SourceInfo,
+    Unsearchable,
+)
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -59,7 +69,7 @@ class LibraryStoreConformance:
         assert isinstance(store, LibraryStore)
 
     def test_what_is_not_an_ability_raises_unsupported_error(self, store: LibraryStore) -> None:
-        assert store.abilities <= {*CALLS, "reembed", "words_first", "fit"}
+        assert store.abilities <= {*CALLS, "reembed", "words_first", "fit", "unsearchable"}
         for name, arguments in (call for ability in CALLS.keys() - store.abilities for call in CALLS[ability]):
             with pytest.raises(UnsupportedError):
                 getattr(store, name)(*arguments)
@@ -324,3 +334,64 @@ class FitConformance:
         store.record_fit(fit, Flat.fingerprint)
         store.clear_collection()
         assert store.fit() is None
+
+
+def failed(name: str, place: str = "", collection: str = "notes") -> Unsearchable:
+    """An entry of a file that failed."""
+    return Unsearchable(collection, name, place, "/f", "failed", "it is\0 damaged", 2.5)
+
+
+class UnsearchableConformance:
+    """The ability ``"unsearchable"``."""
+
+    def test_an_entry_goes_when_its_path_is_written_or_removed(self, store: UnsearchableStore) -> None:
+        one, other, text = failed("a.md", "/f/a.md"), failed("a.md", "/g/a.md"), failed("a.md")
+        store.record_unsearchable([one, other])
+        store.record_unsearchable([text, one])
+        assert entries(store) == [other, text, one]
+        [(first, _)] = store.unsearchable(limit=1)
+        assert [entry for _, entry in store.unsearchable(first)] == [text, one]
+        store.replace_source("notes", "a.md", kept("/f/a.md"))
+        assert entries(store) == [other, text]
+        store.record_unsearchable([one], gone=[first])
+        store.replace_source("notes", "a.md", [])
+        assert entries(store) == [text]
+        store.replace_source("notes", "a.md", source("notes", "a.md", ["East."]))
+        assert entries(store) == []
+
+    def test_entries_are_recorded_with_a_source_or_not_at_all(self, store: UnsearchableStore) -> None:
+        store.replace_source(
+            "notes", "b.md", source("notes", "b.md", ["East."]), unsearchable=[failed("a.md", "/f/a.md")]
+        )
+        with pytest.raises(InvalidChunkError):
+            store.replace_source("notes", "c.md", [chunk("", EAST)], unsearchable=[failed("d.md")])
+        store.replace_source("notes", "b.md", [], unsearchable=[failed("b.md")])
+        assert entries(store) == [failed("a.md", "/f/a.md"), failed("b.md")]
+
+    def test_entries_and_folders_move_with_what_they_are_of(self, store: UnsearchableStore) -> None:
+        store.replace_source("notes", "a.md", kept("/f/a.md"))
+        store.record_unsearchable([failed("a.md", "/f/a.md"), failed("b.md", "/f/b.md")])
+        folders = [IngestedFolder("old", "/f", {".png": 1}), IngestedFolder("notes", "/f", {".png": 2}, ("*.log",))]
+        store.record_unsearchable(folders=[*folders, IngestedFolder("notes", "/g")])
+        assert (store.folders(), store.folders("old")) == ([folders[1], folders[0]], folders[:1])
+        store.move_source("a.md", "notes", "other")
+        assert {(one.source_file, one.collection) for one in entries(store)} == {("a.md", "other"), ("b.md", "notes")}
+        store.move_collection("notes", "old")
+        assert store.folders() == [IngestedFolder("old", "/f", {".png": 2}, ("*.log",))]
+        assert {(one.source_file, one.collection) for one in entries(store)} == {("a.md", "other"), ("b.md", "old")}
+        store.record_unsearchable(folders=[IngestedFolder("old", "/f")])
+        assert store.folders() == []
+        store.record_unsearchable(folders=folders)
+        store.clear_collection()
+        assert (entries(store), store.folders()) == ([], [])
+
+
+def kept(path: str) -> list[EmbeddedChunk]:
+    """The chunks of a file a.md."""
+    [one] = source("notes", "a.md", ["East."])
+    return [one._replace(metadata=one.metadata | {"source_path": path})]
+
+
+def entries(store: UnsearchableStore) -> list[Unsearchable]:
+    """All entries."""
+    return [entry for _, entry in store.unsearchable()]
