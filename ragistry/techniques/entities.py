@@ -13,7 +13,7 @@ Words are compared as stems without accents (`text.analysis`). An entity is kept
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -88,19 +88,6 @@ def entities(documents: Sequence[Document]) -> list[Rows]:
     rows = np.zeros(int(new.sum()), dtype=ENTITY)
     rows["key"], rows["weight"] = keys[new], weight[new]
     return np.split(rows, np.searchsorted(chunk[new], np.arange(1, len(documents))))
-
-
-def names(document: Document, keys: Collection[int]) -> dict[int, str]:
-    """Find the spelling of these entities in a chunk, by hash; entities that it lacks are left out."""
-    spelled: dict[int, str] = {}
-    read, wanted = _reader(document), np.array(list(keys), dtype=np.uint64)
-    for texts, wholes in ([document.content], False), (_metadata(document), True):
-        found = _found(_words(texts, [document] * len(texts)), wholes=wholes)
-        written = [token for text in texts for token in text.split() for _ in read(token)]
-        for place in np.flatnonzero(np.isin(found.keys, wanted)).tolist():
-            name = " ".join(written[found.first[place] : found.first[place] + found.length[place]])
-            spelled.setdefault(int(found.keys[place]), _EDGES.sub(r"\2", name))
-    return spelled
 
 
 def _metadata(document: Document) -> list[str]:

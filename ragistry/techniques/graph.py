@@ -15,7 +15,7 @@ from ragistry.config.problems import Configuration, parse_config
 from ragistry.protocols import LibraryStore, Technique
 from ragistry.techniques.built_in import TechniqueConfig, continued, rescored
 from ragistry.techniques.derived import DerivedRows, Table, documents_meeting
-from ragistry.techniques.entities import ENTITY, STAMP, entities, names
+from ragistry.techniques.entities import ENTITY, STAMP, entities
 from ragistry.techniques.fusion import scaled
 from ragistry.trace import degraded, stage
 from ragistry.types import TOP_K_LIMIT, Document, Where, ranked
@@ -29,8 +29,6 @@ BEAM = 100
 """Number of chunks with the largest mass from which a hop continues. It bounds the time of a query."""
 LOOKED_AT = 500
 """Number of reached chunks, best first, that are tested against the condition; few of them may meet it."""
-SHOWN = 5
-"""Number of documents for which the trace says how they were reached."""
 
 
 class GraphTechnique:
@@ -48,9 +46,9 @@ class GraphTechnique:
     chunks is left out, because it connects everything.
 
     The score is ``(base + weight * walk) / (1 + weight)``: the base's score scaled to [0, 1] within its results, and
-    the mass that the walk brings to a chunk, 1 for the largest. Chunks that do not meet ``where`` are never returned or
-    named. The graph follows the store (`techniques.derived`). The base should return chunks of ``store``; if it returns
-    none of them, its order is kept and the trace says ``degraded``.
+    the mass that the walk brings to a chunk, 1 for the largest. Chunks that do not meet ``where`` are never returned.
+    The graph follows the store (`techniques.derived`). The base should return chunks of ``store``; if it returns none
+    of them, its order is kept and the trace says ``degraded``.
     """
 
     class Config(TechniqueConfig):
@@ -99,7 +97,6 @@ class GraphTechnique:
             worst = best[-1].score if len(best) == wanted else 0.0
             reached = self._reached(graph, gain, scores, worst, where)
             documents = continued(ranked([*best, *islice(reached, wanted)])[:wanted], ranking, "graph", wanted)
-            this.detail["hops"] = graph.hops([one for one, _ in seeds], documents[:SHOWN])
             this.documents_out = len(documents)
         return documents
 
@@ -159,33 +156,6 @@ class Graph:
             rows, mass = self.of_entity.spread(*self.of_chunk.spread(rows[strongest], damping * mass[strongest]))
             reached.append((rows, mass))
         return _summed(*(np.concatenate(parts) for parts in zip(*reached, strict=True)))
-
-    def hops(self, seeds: Sequence[Document], documents: Sequence[Document]) -> list[dict[str, str]]:
-        """Explain each document that one hop reaches by the seed and the entity that lead to it.
-
-        Of several, the pair with the largest weight of entity and seed is returned.
-        """
-        rows = np.array([self.chunk[one.id] for one in seeds], dtype=np.int64)
-        links, seed = self.of_chunk.entries(rows)
-        through, brings = self.of_chunk.targets[links], self.of_chunk.shares[links] / (1 + seed)
-        found: list[tuple[str, Document, int]] = []
-        for document in documents:
-            row = self.chunk.get(document.id)
-            if row is not None:
-                own, _ = self.of_chunk.entries(np.array([row]))
-                fits = np.isin(through, self.of_chunk.targets[own]) & (rows[seed] != row)
-                if fits.any():
-                    best = int(np.argmax(np.where(fits, brings, -1.0)))
-                    found.append((document.id, seeds[int(seed[best])], int(self.keys[through[best]])))
-        # The spelling is that of the seed, which the base returned under the condition of this search.
-        spelled = {
-            origin.id: names(origin, {key for _, one, key in found if one.id == origin.id}) for _, origin, _ in found
-        }
-        return [
-            {"document": id, "from": origin.id, "by": spelled[origin.id][key]}
-            for id, origin, key in found
-            if key in spelled[origin.id]
-        ]
 
 
 class Links:

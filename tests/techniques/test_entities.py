@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragistry.techniques.entities import FROM_METADATA, entities, names
+from ragistry.techniques.entities import _EDGES, FROM_METADATA, _found, _metadata, _reader, _words, entities
 from ragistry.types import Document
 
 
@@ -15,8 +15,13 @@ def weights(text: str, **metadata: Any) -> dict[str, float]:
     """The entities of a chunk, as they are written there, with their weights."""
     document = Document(text, metadata, 0.0, "x")
     [rows] = entities([document])
-    spelled = names(document, rows["key"].tolist())
-    assert len(spelled) == len(rows)
+    spelled: dict[int, str] = {}
+    for texts, wholes in ([text], False), (_metadata(document), True):
+        found, read = _found(_words(texts, [document] * len(texts)), wholes=wholes), _reader(document)
+        written = [token for one in texts for token in one.split() for _ in read(token)]
+        for key, first, length in zip(found.keys.tolist(), found.first, found.length, strict=True):
+            spelled.setdefault(key, _EDGES.sub(r"\2", " ".join(written[first : first + length])))
+    assert spelled.keys() == set(rows["key"].tolist())
     return {spelled[int(row["key"])]: float(row["weight"]) for row in rows}
 
 
