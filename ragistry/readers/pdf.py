@@ -26,10 +26,9 @@ NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
 """Maximum length of the text "Please wait…" in a form for Adobe Reader."""
 REPAIR = "repair it (qpdf in.pdf out.pdf)"
-_LOST_NOUNS = {"annotations": "annotation[|s]", "form fields": "form field[|s]", "glyphs": "word[|s]"}
+_LOST_NOUNS = {"annotations": "annotation[|s]", "glyphs": "word[|s]"}
 _LOST_KINDS = {
     "annotations": "{} could not be read, because the file has too many; split it",
-    "form fields": "the values of {} could not be read; repair the file: qpdf in.pdf out.pdf",
     "glyphs": "{} lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
 }
 _NO_TITLE = re.compile(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragistry.readers.blocks import UnreadableFileError
-from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, annotations_of
+from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, Form, annotations_of
 from ragistry.readers.pdf_layout import title_on_page, with_columns_in_order
 from ragistry.readers.pdf_letters import (
     BROKEN,
@@ -83,7 +83,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
             raise UnreadableFileError(ENCRYPTED) from error
         raise UnreadableFileError(DAMAGED) from error
 
-    left = MOST_ANNOTATIONS
+    left, form = MOST_ANNOTATIONS, Form(document)
 
     def read(index: int) -> PdfPage:
         nonlocal left
@@ -97,7 +97,7 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
                 text, at = with_composed_accents(text, textpage, at)
                 text, at = with_letters_joined(text, _boxes(textpage, at), at)
                 text, at = with_columns_in_order(text, _boxes(textpage, at), at)
-                annotations, looked_at, listed = annotations_of(page, textpage, left)
+                annotations, looked_at, listed = annotations_of(page, textpage, left, form)
                 left -= looked_at
                 title = "" if index else title_on_page(text, page, textpage, at)
                 return PdfPage(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ragistry.readers.blocks import UnreadableFileError, longest_text
 from ragistry.readers.page_numbers import ALONE, AT_EDGE, NAMED
 from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, Spot, inspect_pages
-from ragistry.readers.pdf_forms import Field, lines_of, read_fields
+from ragistry.readers.pdf_forms import lines_of
 from ragistry.readers.pdf_letters import BROKEN, MISSING, faults, is_better, restore
 from ragistry.utils.wording import numbered
 
@@ -27,7 +27,7 @@ LONGEST_INFO = 10_000
 XFA_CHARACTERS = 2_000
 """In a file with more text than that, an XFA form has pages of its own besides."""
 SHARE_OF_TIME = 0.25
-"""Of the time limit of a file, what a second reading of pages and the reading of form fields may each take."""
+"""Of the time limit of a file, what a second reading of pages may take."""
 _PAGE_BREAK = "\f"  # among the characters that `clean` removes
 
 
@@ -43,8 +43,8 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
         each page as it is printed, empty where that is its number; ``unreadable`` and ``pictured``: pages;
         ``unmapped``: number of characters that fonts do not map; ``xfa``; ``info``; ``title`` on the first page;
         ``replaced``: ``[page, sign]`` of pages of which the reading by the other engine, ``second``, is better;
-        ``unchecked``: number of doubtful pages for which there was no time; ``lost``: number of annotations, form
-        fields and words with missing letters that were not read.
+        ``unchecked``: number of doubtful pages for which there was no time; ``lost``: number of annotations and
+        words with missing letters that were not read.
 
     Raises:
         UnreadableFileError: The file is damaged, encrypted, or over a limit.
@@ -65,7 +65,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     spots = [{} if number in replaced else page.spots for number, page in enumerate(pages)]
     labels = _labels(annotated, len(texts))
     texts = without_running_heads(restore(texts), spots, labels)
-    notes, lost = _notes(data, pages, request["seconds"] * SHARE_OF_TIME)
+    notes, lost = _notes(pages), {"annotations": sum(page.skipped for page in pages)}
     lost["glyphs"] = sum(len(_WORD_WITH_MISSING.findall(text)) for text in texts)
     _check_characters(sum(map(len, texts)) + sum(len(text) for _, text in notes), request["characters"])
     texts = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
@@ -193,33 +193,11 @@ def _at_most(seconds: float) -> Iterator[float]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _notes(data: bytes, pages: Sequence[PdfPage], seconds: float) -> tuple[list[tuple[int, str]], dict[str, int]]:
-    """Return the form fields and annotations of each page with some, and the number of unread ones by kind."""
-    widgets = {
-        number: needed
-        for number, page in enumerate(pages)
-        if (needed := [one.number for one in page.annotations if one.kind == "field"])
-    }
-    fields = _fields(data, widgets, seconds) if widgets else defaultdict(dict)
-    notes, seen = [], set[str]()
-    for number, page in enumerate(pages):
-        if lines := lines_of(page.annotations, None if fields is None else fields[number], seen):
-            notes.append((number + 1, "\n".join(lines)))
-    unread = [one for page in pages for one in page.annotations if one.kind == "field" and not one.text]
-    lost = {"annotations": sum(page.skipped for page in pages), "form fields": len(unread) if fields is None else 0}
-    return notes, lost
-
-
-def _fields(data: bytes, widgets: dict[int, list[int]], seconds: float) -> defaultdict[int, dict[int, Field]] | None:
-    """Return the fields of each page by their numbers in the list of annotations; None if that is unreadable."""
-    fields: defaultdict[int, dict[int, Field]] = defaultdict(dict)
-    try:
-        with _at_most(seconds):
-            for (page, index), field in read_fields(data, widgets).items():
-                fields[page][index] = field
-    except (_TooSlowError, MemoryError, Exception):  # noqa: BLE001 - pdfium's own view of the fields is the remedy
-        return None
-    return fields
+def _notes(pages: Sequence[PdfPage]) -> list[tuple[int, str]]:
+    """Return the form fields and annotations of each page with some."""
+    seen = set[str]()
+    noted = ((number, lines_of(page.annotations, seen)) for number, page in enumerate(pages, 1))
+    return [(number, "\n".join(lines)) for number, lines in noted if lines]
 
 
 # --- The text of pages: running heads and feet, hyphenated words ---

@@ -14,12 +14,10 @@ from ragistry.errors import ExtractionError
 from ragistry.readers.extract import extract
 from ragistry.readers.extracted import Extracted
 from ragistry.readers.pdf_engines import Spot
-from ragistry.readers.pdf_forms import read_fields
 from ragistry.readers.pdf_letters import MISSING, restore
 from ragistry.readers.pdf_reader import without_running_heads
 from tests.messages import refused
 from tests.readers.raw_pdf import CATALOG, FONT, ONE_PAGE, content, page, raw_pdf, stream
-from tests.visits import check_linear
 
 ENGINES = ["pypdfium2", "pypdf"]
 WITH_ANNOTATIONS = page()[:-2] + b"/Annots [%s] >>"
@@ -73,7 +71,7 @@ def test_form_fields_are_read_with_their_labels(tmp_path: Path, engine: str) -> 
     data = annotated(
         annotation(b"Widget", b"/FT /Tx /T (name) /TU (Full name) /V (Ada)"),
         annotation(b"Widget", b"/FT /Ch /T (city) /V (b) /Opt [[(b) (Bern)] [(r) (Rome)]]"),
-        annotation(b"Widget", b"/FT /Ch /T (tags) /V [(x) (y)]"),
+        annotation(b"Widget", b"/FT /Ch /Ff 2097152 /T (tags) /V [(x) (y)] /Opt [(w) (x) (y)]"),
         annotation(b"Widget", b"/FT /Btn /T (news) /V /Yes /AS /Yes"),
         annotation(b"Widget", b"/FT /Btn /T (spam) /V /Off /AS /Off"),
         annotation(b"Widget", b"/Parent 13 0 R /AS /Blue"),
@@ -92,10 +90,6 @@ def test_form_with_2000_fields_is_read_whole(tmp_path: Path) -> None:
     text = read(tmp_path, form(2_000)).text
     assert "[Field: f1999: value 1999]" in text
     assert text.count("[Field: ") == 2_000
-
-
-def test_fields_of_a_form_are_read_in_linear_steps() -> None:
-    check_linear(lambda count: read_fields(form(count), {0: range(count)}), 50)
 
 
 def test_circular_fields_and_broken_annotations_are_survived(tmp_path: Path) -> None:
