@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -178,30 +178,15 @@ class FolderEmbedder(OnnxEmbedder):
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
         """As `Embedder.embed`, with the prompt of the role. Text beyond the limit is cut and reported."""
         texts, model = check_texts(texts), self._model
-        vectors = np.empty((len(texts), model.fingerprint.dimension), dtype=np.float32)
         if not texts:
-            return vectors
-        rows = self._rows(model, texts, role)
-
-        def fill(batch: list[int]) -> None:
-            vectors[batch] = model.vectors([rows[place] for place in batch])
-
-        self._compute([row.ids for row in rows], fill)
-        return vectors
+            return np.empty((0, model.fingerprint.dimension), dtype=np.float32)
+        return np.stack(self._compute(self._rows(model, texts, role), model.vectors))
 
     def token_vectors(self, texts: Sequence[str], *, role: Role = "document") -> list[NDArray[np.float32]]:
         """Compute ``(n, d)`` for each text: unit vectors of its n tokens without the first and last, special ones."""
         texts, model = check_texts(texts), self._model
-        found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(texts)
         rows = self._rows(model, texts, role) if texts else []
-
-        def fill(batch: list[int]) -> None:
-            for place, vectors in zip(batch, model.tokens([rows[place] for place in batch]), strict=True):
-                found[place] = _unit(vectors)
-
-        if rows:
-            self._compute([row.ids for row in rows], fill)
-        return found
+        return self._compute(rows, lambda some: map(_unit, model.tokens(some))) if rows else []
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Embedder.count_tokens`, with the prompt of documents."""
@@ -402,15 +387,10 @@ class FolderReranker(_FolderModel):
             for one in encoded(graph.tokenizer, ((query, text) for text in texts))
         ]
         trace.model_call(tokens=sum(map(len, rows)))
-        scores = np.empty(len(rows))
-
-        def fill(batch: list[int]) -> None:
-            scores[batch] = self._scores(graph, [rows[place] for place in batch])
-
-        self._runner._compute([row.ids for row in rows], fill)
+        scores = self._runner._compute(rows, lambda some: self._scores(graph, some))
         if not np.isfinite(scores).all():
             raise ModelError(f"the model in {graph.name!r} computed NaN or infinity; export it again in float32")
-        return [float(score) for score in scores]
+        return list(map(float, scores))
 
     def _scores(self, graph: Graph, rows: Sequence[Row]) -> NDArray[np.float64]:
         logits = graph.run(rows, self._logits).astype(np.float64).reshape(len(rows), -1)
@@ -463,20 +443,15 @@ class FolderEncoder(_FolderModel):
         cuts = sum(len(one) > graph.limit for one in encodings)
         if cuts:
             trace.degraded(f"{cuts} of {len(texts)} texts are longer than {graph.limit} tokens and were cut")
-        rows = [graph.row(one) for one in encodings]
-        found: list[dict[str, float]] = [{}] * len(rows)
+        return self._runner._compute([graph.row(one) for one in encodings], lambda some: self._weights(graph, some))
 
-        def fill(batch: list[int]) -> None:
-            some = [rows[place] for place in batch]
-            for place, row, logits in zip(batch, some, graph.run(some, self._logits), strict=True):
-                weights = np.log1p(np.maximum(logits[: len(row)].max(axis=0), 0))
-                if not np.isfinite(weights).all():
-                    raise ModelError(f"the model in {graph.name!r} computed NaN or infinity; export it in float32")
-                terms = np.flatnonzero(weights)
-                found[place] = {self._terms[term]: float(weights[term]) for term in terms if term < len(self._terms)}
-
-        self._runner._compute([row.ids for row in rows], fill)
-        return found
+    def _weights(self, graph: Graph, rows: Sequence[Row]) -> Iterator[dict[str, float]]:
+        for row, logits in zip(rows, graph.run(rows, self._logits), strict=True):
+            weights = np.log1p(np.maximum(logits[: len(row)].max(axis=0), 0))
+            if not np.isfinite(weights).all():
+                raise ModelError(f"the model in {graph.name!r} computed NaN or infinity; export it in float32")
+            terms = np.flatnonzero(weights)
+            yield {self._terms[term]: float(weights[term]) for term in terms if term < len(self._terms)}
 
     def _load(self, files: ModelFolder) -> Graph:
         files.check_task("ForMaskedLM", "a sparse encoder")

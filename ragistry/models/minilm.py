@@ -7,7 +7,7 @@ checked by their SHA-256 before use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ragistry.errors import ModelNotFoundError
-from ragistry.models.onnx import OnnxEmbedder, encoded, padded, pooled, read_checked
+from ragistry.models.onnx import OnnxEmbedder, encoded, padded, pooled, read_checked, unit
 from ragistry.models.runtimes import ONNXRUNTIME, Runtime, Session, check_runtime, load_session, runtime_for
 from ragistry.models.texts import check_texts
 from ragistry.types import EmbedderFingerprint, Role
@@ -76,14 +76,8 @@ class MiniLMEmbedder(OnnxEmbedder):
         texts = check_texts(texts)
         if not texts:
             return np.empty((0, FINGERPRINT.dimension), dtype=np.float32)
-        rows = self._cut(self._token_ids(texts), role)
-        vectors = np.empty((len(texts), FINGERPRINT.dimension), dtype=np.float32)
-
-        def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
-            vectors[batch] = pooled(states)
-
-        self._run(rows, fill, much=role == "document")
-        return vectors
+        session, rows = self._session_for(much=role == "document"), self._cut(self._token_ids(texts), role)
+        return np.stack(self._compute(rows, lambda some: pooled(_hidden_states(session, some))))
 
     def token_vectors(self, texts: Sequence[str], *, role: Role = "document") -> list[NDArray[np.float32]]:
         """Compute ``(n, d)`` for each text: unit vectors of its n tokens, without ``[CLS]`` and ``[SEP]``.
@@ -93,15 +87,8 @@ class MiniLMEmbedder(OnnxEmbedder):
         texts = check_texts(texts)
         if not texts:
             return []
-        rows = self._cut(self._token_ids(texts))
-        vectors: list[NDArray[np.float32]] = [np.empty((0, FINGERPRINT.dimension), dtype=np.float32)] * len(texts)
-
-        def fill(batch: list[int], states: list[NDArray[np.float32]]) -> None:
-            for position, row in zip(batch, states, strict=True):
-                vectors[position] = row[1:-1] / np.linalg.norm(row[1:-1], axis=1, keepdims=True)
-
-        self._run(rows, fill, much=role == "document")
-        return vectors
+        session, rows = self._session_for(much=role == "document"), self._cut(self._token_ids(texts))
+        return self._compute(rows, lambda some: (unit(states[1:-1]) for states in _hidden_states(session, some)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Embedder.count_tokens`. Raises `EmbeddingGenerationError` for a value that is not text."""
@@ -109,21 +96,6 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     def _token_ids(self, texts: list[str]) -> Iterator[list[int]]:
         return (encoding.ids for encoding in encoded(self._loaded_tokenizer(), texts))
-
-    def _run(
-        self,
-        rows: Sequence[NDArray[np.int64]],
-        fill: Callable[[list[int], list[NDArray[np.float32]]], None],
-        *,
-        much: bool,
-    ) -> None:
-        """Compute rows of token ids; call ``fill`` with the positions of each batch and its hidden states."""
-        session = self._session_for(much=much)
-
-        def compute(batch: list[int]) -> None:
-            fill(batch, _hidden_states(session, [rows[position] for position in batch]))
-
-        self._compute(rows, compute)
 
     def _loaded_tokenizer(self) -> BertWordPieceTokenizer:
         with self._lock:

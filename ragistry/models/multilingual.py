@@ -73,17 +73,11 @@ class MultilingualEmbedder(OnnxEmbedder):
         of a query. Raises `EmbeddingGenerationError` for a value that is not text.
         """
         texts = check_texts(texts)
-        vectors = np.empty((len(texts), FINGERPRINT.dimension), dtype=np.float32)
         if not texts:
-            return vectors
+            return np.empty((0, SIZE), dtype=np.float32)
         model = self._loaded()
         rows = self._cut(_token_ids(model, texts, role), role)
-
-        def fill(batch: list[int]) -> None:
-            vectors[batch] = _encode(model, [rows[position] for position in batch])
-
-        self._compute(rows, fill)
-        return vectors
+        return np.stack(self._compute(rows, lambda some: _encode(model, some)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Embedder.count_tokens`, with the prefix of documents. Raises `EmbeddingGenerationError`."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.resources.abc import Traversable
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 _log = logging.getLogger(__name__)
+
+Row = TypeVar("Row", bound=Sized)
+"""The token ids of a text, or more of it."""
 
 # Batches of one long passage or a dozen queries fit the caches of a core. Batches of 1,024 tokens take 10 % longer per
 # text, those of 4,096 take 50 % longer.
@@ -59,16 +62,23 @@ class OnnxEmbedder:
         """The runtime that computes the vectors, its version and the kind of its numbers; empty before its start."""
         return "" if self._session is None else runtime_in_use(self._session)
 
-    def _compute(self, rows: Sequence[NDArray[np.int64]], compute: Callable[[list[int]], None]) -> None:
-        """Call ``compute`` with the positions of each batch of ``rows``, in several threads."""
+    def _compute(self, rows: Sequence[Row], compute: Callable[[list[Row]], Iterable[Any]]) -> list[Any]:
+        """Return what ``compute`` returns for each row. It is called with batches of rows, in several threads."""
         lengths = [len(row) for row in rows]
+        found: list[Any] = [None] * len(rows)
+
+        def fill(batch: list[int]) -> None:
+            for position, result in zip(batch, compute([rows[position] for position in batch]), strict=True):
+                found[position] = result
+
         per_thread = -(-sum(lengths) // self._threads)  # a few short texts use all threads too
         planned = list(batches(lengths, min(_TOKENS_PER_BATCH, per_thread)))
         if len(planned) == 1:
-            compute(planned[0])
+            fill(planned[0])
         else:
             with ThreadPoolExecutor(min(self._threads, len(planned))) as workers:
-                list(workers.map(compute, planned))
+                list(workers.map(fill, planned))
+        return found
 
     def _cut(self, every: Iterable[list[int]], role: Role | None = None) -> list[NDArray[np.int64]]:
         """Cut the token ids of texts to the model's limit, and trace the call; report cuts if a role is given."""
@@ -166,6 +176,10 @@ def pooled(states: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
     Mean pooling as in Reimers and Gurevych (2019), "Sentence-BERT".
     """
     # A sum has the direction of the mean, and the length becomes one anyway.
-    sums = np.stack([rows.sum(axis=0) for rows in states])
-    vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-    return vectors
+    return unit(np.stack([rows.sum(axis=0) for rows in states]))
+
+
+def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale rows to unit length."""
+    scaled: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return scaled
