@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
-import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -22,7 +19,7 @@ FOUND = {
 
 
 @pytest.mark.timeout(300)
-def test_demo_shows_searches_and_a_comparison_and_goes_on_with_the_page(
+def test_demo_shows_searches_and_a_comparison_and_continues_in_its_folder(
     ragistry: Run,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -47,18 +44,7 @@ def test_demo_shows_searches_and_a_comparison_and_goes_on_with_the_page(
 
     with (tmp_path / "shown" / "garden" / "watering.txt").open("a", encoding="utf-8") as file:
         file.write("\nWater tomatoes in the morning.\n")
-    command = [sys.executable, "-m", "ragistry", "demo", "shown", "--ui", "--no-browser", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as page:
-        assert page.stdout is not None
-        lines: list[str] = []
-        while not (lines and lines[-1].startswith("Ragistry is at ")):
-            lines.append(page.stdout.readline())
-            assert lines[-1], "the page did not start:\n" + "".join(lines)
-        assert "garden: 0 added, 1 updated, 12 skipped" in "".join(lines)
-        with urlopen(lines[-1].split()[3], timeout=60) as answer:
-            assert "Ragistry" in answer.read().decode()
-        page.send_signal(signal.SIGTERM)
-    assert page.returncode == 0
+    assert "garden: 0 added, 1 updated, 12 skipped" in ragistry("demo", "shown").out
 
 
 def test_demo_keeps_a_folder_that_it_did_not_make(

@@ -12,8 +12,6 @@ from typing import Annotated
 import typer
 
 from ragistry.cli.command import run_line
-from ragistry.cli.flags import refuse_without
-from ragistry.cli.listening import PortOption
 from ragistry.cli.options import path as given_path
 from ragistry.errors import ConfigError
 from ragistry.utils.installation import install_command
@@ -40,25 +38,17 @@ def demo(
     target: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Folder for the documents and the library.", parser=given_path)
     ] = Path("demo-workspace"),
-    ui: Annotated[bool, typer.Option("--ui", help="Open the page at the end.")] = False,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --ui: open a browser.")] = True,
-    port: PortOption = 8080,
 ) -> None:
     """Search 40 documents that come with Ragistry, and compare two techniques on questions about them.
 
     The documents are copied to FOLDER, in which you can continue. Running it again uses the same folder.
     """
-    refuse_without(context, "ui", "browser", "port")
     _copy_documents(target)
     with contextlib.chdir(target):
         for line in LINES:
             typer.echo(f"\n$ {line}")
             if code := run_line(context, line, Path()):
                 raise typer.Exit(code)
-        if ui:
-            typer.echo("\n$ ragistry ui")
-            page = f"ragistry ui --port {port} {'' if browser else '--no-browser'}"
-            raise typer.Exit(run_line(context, page, Path()))
     install_page = "" if find_spec("nicegui") else f"\n  {install_command('ui')}"
     typer.echo(f"""
 next:

@@ -54,14 +54,7 @@ def make(
     collection: Annotated[str | None, typer.Option("--collection", "-c", help="One collection of the library.")] = None,
     kind: KindOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of queries.")] = 200,
-    per_document: Annotated[
-        int, typer.Option("--per-document", min=1, help="Maximum number of queries per document.")
-    ] = 1,
-    limited_tokens: Annotated[
-        bool, typer.Option("--limited-tokens", help="With --from asked: also questions of limited tokens.")
-    ] = False,
     model: ModelOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice of queries.")] = 0,
     workspace: WorkspaceOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
@@ -76,27 +69,23 @@ def make(
     from ragistry.evaluation.data.testsets import ask_questions, known_items, make_testset
 
     if source == Path(FROM_PEOPLE):
-        refuse_all_but(context, "--from asked", "out", "source", "limit", "limited_tokens", "as_json", "workspace")
+        refuse_all_but(context, "--from asked", "out", "source", "limit", "as_json", "workspace")
         _check_target(out)
-        _propose_asked(out, workspace, limit, with_limited=limited_tokens, as_json=as_json)
+        _propose_asked(out, workspace, limit, as_json=as_json)
         return
     refuse_together(context, "source", "collection")
     if not model:  # which Ollama of the workspace writes with
         refuse_together(context, "source", "workspace")
-    if limited_tokens:
-        raise FlagsError("--limited-tokens does nothing without --from asked; add it, or remove --limited-tokens")
     kinds = _kinds(kind, model)
     _check_target(out)
     sources = _sources(source, collection, workspace)
     left_out: Counter[str] = Counter()
-    candidates: list[Candidate] = list(known_items(sources, kinds, per_document=per_document, seed=seed))
+    candidates: list[Candidate] = list(known_items(sources, kinds))
     if "question" in kinds and model:
         with closing(_generator(model, workspace)) as generator:
-            candidates += ask_questions(sources, generator, limit, left_out, seed=seed)
+            candidates += ask_questions(sources, generator, limit, left_out)
     name = out.resolve().name
-    made = make_testset(
-        name, sources, candidates, limit=limit, per_document=per_document, seed=seed, model=model, left_out=left_out
-    )
+    made = make_testset(name, sources, candidates, limit=limit, model=model, left_out=left_out)
     write_beir(made.dataset, out)
     by_kind = Counter(known["kind"] for known in made.dataset.synthetic.values())
     if as_json:
@@ -129,7 +118,7 @@ def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
     return QuestionLog(workspace / data_dir / FILE)
 
 
-def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool, as_json: bool) -> None:
+def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> None:
     """Write the questions that were asked, newest first, with the sources of a search as candidates."""
     import json
 
@@ -140,7 +129,7 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, with_limited: bool
 
     with open_workspace(workspace, existing=True) as opened:
         asked = _question_log(opened.root, opened.settings.data_dir).read()
-        texts = dict.fromkeys(one.text for one in reversed(asked) if with_limited or not one.limited)
+        texts = dict.fromkeys(one.text for one in reversed(asked) if not one.limited)
         if not texts:
             raise DatasetError("no question was kept; set log_questions: true in documents.yaml, and ask some")
         rows = []

@@ -40,7 +40,7 @@ EXCLUDED = {
     "testset make set": ["--from --collection", "--from --workspace", "--model --kind"],
     "testset make set --from folder": ["--model --kind"],
     "testset make set --from asked": [
-        f"--from {name}" for name in ["--collection", "--kind", "--per-document", "--model", "--seed"]
+        f"--from {name}" for name in ["--collection", "--kind", "--model"]
     ],
     "compare --dataset topics -t naive -t bm25": ["--dataset --queries", "--answers --no-answers"],
     "compare --queries q.jsonl -t naive -t bm25": [
@@ -55,10 +55,8 @@ NEEDED = {
     "ingest tea.txt": ["--create --collection", "--yes --delete", "--ray-address --engine"],
     "ingest --delete tea.txt": ["--delete --collection"],
     "sources move tea.txt --from notes --to econ": ["--yes --overwrite"],
-    "testset make set": ["--limited-tokens --from"],
     "testset make set --kind question": ["--kind --model"],
     "mcp": ["--host --http", "--port --http", "--name --http"],
-    "demo new": ["--port --ui", "--browser --ui"],
 }
 """Options that do nothing without another one, by a call that lacks the second."""
 OPENING = [

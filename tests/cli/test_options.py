@@ -53,7 +53,7 @@ VALUES: dict[str, object] = {
     "--expect": "guide.md", "--expires": "2999-01-01", "--from": "folder",
     "--grid": "naive.top_k=1,2", "--html": "out.html", "--json": "out.json", "--kind": "description", "--limit": 1,
     "--line": 3, "--lines": 1, "--margin": 0.2, "--markdown": "out.md", "--measure": "RR@3",
-    "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md", "--per-document": 2,
+    "--meta": "year=2026", "--min-effect": 0.9, "--model": "none", "--name": "other.md",
     "--place": '{"line": 3}', "--previous": "how is tea made?", "--queries": "asked.jsonl", "--ray-address": "auto",
     "--result": 1, "--rights": "write", "--run": "more=their.run",
     "--runs": "runs", "--seed": 7, "--source": "guide*", "--split": "other", "--technique": "bm25",

@@ -35,7 +35,7 @@ USED_WRONGLY = [  # exit code 2
     "repo search a b --json --result 1",
     "serve --port 9000 token me", "config models --json check topics", "ingest tea.txt -c notes --allow-private",
     "testset make set --from asked --kind sentence", "testset make set --from . --collection notes",
-    "testset make set --limited-tokens", "testset make set --kind sentence --model m",
+    "testset make set --kind sentence --model m",
     "compare --dataset topics --tune-on 1.5", "route",
     "testset make", "testset make set --kind titel", "testset make set --kind question",
     "search tea --top-k 0", "search tea --top-k 10000", "search tea --where '{page: 3}'",
