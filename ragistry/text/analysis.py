@@ -170,16 +170,12 @@ def analysis_record(language: str) -> dict[str, Any]:
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
 
 
+@lru_cache(maxsize=64)  # a router and the index analyse the same query
 def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
     """Return the terms of a query with their frequencies.
 
     Stop words are omitted unless the query has no other words: "to be or not to be" can be found.
     """
-    return _query_terms(text, language)  # the cache distinguishes a default from the same explicit value
-
-
-@lru_cache(maxsize=64)  # a router and the index analyse the same query
-def _query_terms(text: str, language: str) -> Mapping[str, int]:
     canonical = canonical_language(language)
     counts: dict[str, int] = {}
     for term in chain.from_iterable(map(_analyser(canonical).__getitem__, text.split())):
@@ -189,13 +185,9 @@ def _query_terms(text: str, language: str) -> Mapping[str, int]:
     return MappingProxyType(significant or counts)
 
 
+@lru_cache(maxsize=64)
 def query_forms(text: str, language: str = "english") -> Mapping[str, int]:
     """Return the forms of a query with the number of words that each replaces."""
-    return _query_forms(text, language)
-
-
-@lru_cache(maxsize=64)
-def _query_forms(text: str, language: str) -> Mapping[str, int]:
     canonical = canonical_language(language)
     words: dict[str, int] = {}
     for token in text.split():
@@ -206,20 +198,16 @@ def _query_forms(text: str, language: str) -> Mapping[str, int]:
             words |= {code: len(groups)} if code in words else {}
     for number in SPACED.finditer(text):
         words |= dict.fromkeys(spaced_spellings(number), len(_GROUPS.findall(normalised(number[0]))))
-    own = _query_terms(text, language)
+    own = query_terms(text, language)
     return MappingProxyType({form: count for form, count in words.items() if form not in own})
 
 
+@lru_cache(maxsize=64)
 def query_pairs(text: str, language: str = "english") -> Mapping[str, int]:
     """Return the terms of a short query's adjacent words as one, with a weight: "plug in" finds "plugin".
 
     A code of several words, such as "978 3 16 148410 0", has their number as its weight.
     """
-    return _query_pairs(text, language)
-
-
-@lru_cache(maxsize=64)
-def _query_pairs(text: str, language: str) -> Mapping[str, int]:
     tokens = text.split()
     if not 1 < len(tokens) <= JOINED_WORDS:
         return {}
@@ -229,7 +217,7 @@ def _query_pairs(text: str, language: str) -> Mapping[str, int]:
     terms = dict.fromkeys(chain.from_iterable(map(analyser.new_entry, pairs)), 1)
     for code in _codes(tokens) if _DIGIT.search(text) else ():
         terms |= dict.fromkeys(analyser["".join(code)], len(code))
-    own, others = _query_terms(text, language), _query_forms(text, language)
+    own, others = query_terms(text, language), query_forms(text, language)
     new = {term: weight for term, weight in terms.items() if term not in own and term not in others}
     return MappingProxyType(new)
 
