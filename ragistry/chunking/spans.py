@@ -37,22 +37,6 @@ class Region(NamedTuple):
     lines: bool = False
 
 
-def cut(text: str, max_chunk_size: int, overlap: int = 0) -> list[Span]:
-    """Cut a text into spans ``(start, end)``, in order; none for white space.
-
-    Args:
-        text: The text.
-        max_chunk_size: Maximum number of characters of a span, 1 or more.
-        overlap: Maximum number of characters shared by neighbours, 0 to ``max_chunk_size - 1``: whole sentences if they
-            fit, else words, and in unbroken text exactly this number.
-
-    Raises:
-        ConfigError: A size is invalid.
-    """
-    check_sizes(max_chunk_size, overlap)
-    return list(cut_region(text, Region(0, len(text)), max_chunk_size, overlap))
-
-
 def check_sizes(max_chunk_size: Any, overlap: Any) -> None:
     """Raise `ConfigError` unless ``0 <= overlap < max_chunk_size``, both whole numbers."""
     for name, value, least in (("max_chunk_size", max_chunk_size, 1), ("overlap", overlap, 0)):
@@ -66,7 +50,15 @@ def check_sizes(max_chunk_size: Any, overlap: Any) -> None:
 
 
 def cut_region(text: str, region: Region, size: int, overlap: int) -> Iterator[Span]:
-    """Yield the spans of one region, as in `cut`, without checking the sizes."""
+    """Yield the spans ``(start, end)`` of one region, in order; none for white space.
+
+    Args:
+        text: The whole text.
+        region: The region.
+        size: Maximum number of characters of a span; see `check_sizes`.
+        overlap: Maximum number of characters shared by neighbours: whole sentences if they fit, else words, and in
+            unbroken text exactly this number.
+    """
     stop = region.start + len(text[region.start : region.stop].rstrip())
     start = new = boundaries.next_word(text, region.start)  # new: the first character not yet in a span
     while new < stop:

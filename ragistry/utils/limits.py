@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from ragistry.errors import ConfigError, EmptyQueryError, InvalidLimitError, QueryError
+from ragistry.errors import EmptyQueryError, InvalidLimitError, QueryError
 from ragistry.types import TOP_K_LIMIT
 from ragistry.utils.wording import shown
 
@@ -88,13 +88,6 @@ def check_ids(ids: Any) -> list[Any]:
     except TypeError as error:
         raise QueryError(f"ids must be a list of text, got {shown(ids)}; pass ids as a search returns them") from error
     return values
-
-
-def check_sizes(**settings: Any) -> None:
-    """Raise `ConfigError` unless each of the settings is a whole number, 0 or more."""
-    for name, value in settings.items():
-        if not _is_whole(value) or value < 0:
-            raise ConfigError(f"{name} must be a whole number, 0 or more, got {shown(value)}")
 
 
 def _is_whole(value: Any) -> bool:

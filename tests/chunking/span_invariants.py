@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ragistry.chunking.spans import Span
+from ragistry.chunking.spans import Region, Span, check_sizes, cut_region
+
+
+def cut(text: str, size: int, overlap: int = 0) -> list[Span]:
+    """Cut a whole text."""
+    check_sizes(size, overlap)
+    return list(cut_region(text, Region(0, len(text)), size, overlap))
 
 
 def check(text: str, spans: list[Span], size: int, overlap: int) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragistry.chunking.joined import joined_text, spans
-from ragistry.chunking.spans import cut
 from ragistry.types import Document
+from tests.chunking.span_invariants import cut
 
 TEXTS = st.lists(
     st.sampled_from(["word", "Sentence.", "What?", "# head", "一句。", "x" * 20, " ", " ", "\n", "\n\n", "\t"]),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragistry.chunking.spans import cut
 from ragistry.readers.extract import extract
 from ragistry.stores.local import LocalStore
 from ragistry.techniques.parent_document import ParentDocumentTechnique
 from ragistry.types import Document, EmbeddedChunk
 from ragistry.utils.ids import chunk_id
+from tests.chunking.span_invariants import cut
 from tests.techniques.doubles import Ready
 from tests.techniques.passages import GUIDE, Finds, guide, ingest, parts, words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragistry.errors import ConfigError, InvalidLimitError, QueryError
-from ragistry.utils.limits import check_batch, check_ids, check_query, check_sizes, check_top_k
+from ragistry.errors import InvalidLimitError, QueryError
+from ragistry.utils.limits import check_batch, check_ids, check_query, check_top_k
 from tests.messages import refused
 
 
@@ -35,10 +35,3 @@ def test_what_is_no_number_of_chunks_is_refused(value):
             check_batch(value)
     with refused(InvalidLimitError):
         check_top_k(value)
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, "x", None, True], ids=repr)
-def test_what_is_no_size_is_refused(value):
-    check_sizes(memory=0, exact_below=10**9)
-    with refused(ConfigError):
-        check_sizes(memory=value)
