@@ -61,7 +61,7 @@ COMPARISON = {
     "techniques": ["naive", "bm25"],
     "queries": '{"text": "green tea", "sources": ["leaves/green.txt"]}\n{"text": "rain", "sources": ["fronts.txt"]}',
 }
-TECHNIQUES = ("naive", "bm25", "hybrid", "collection_routed", "parent_document", "distinct")
+TECHNIQUES = ("naive", "bm25", "hybrid", "collection_routed", "parent_document", "newest")
 SECONDS = 60.0
 """For one answer."""
 

@@ -32,7 +32,7 @@ QUICK = ("xquad-en", "cranfield")
 UNSEEN = ("scifact", "npl", "hotpotqa-pooled500", "miracl-yo", "xquad-en")
 """Sets that the recipe was not chosen on."""
 TECHNIQUES: dict[str, Any] = {
-    **dict.fromkeys(("naive", "bm25", "hybrid", "graph", "distinct")),
+    **dict.fromkeys(("naive", "bm25", "hybrid", "graph", "newest")),
     "hybrid by rrf": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"},
 }
 COUNT = 200

@@ -38,8 +38,8 @@ WHEN = {
     "other words than the texts.",
     "hybrid": "Use it where you do not know what will be asked; not where one of its parts alone "
     "does as well and milliseconds count.",
-    "distinct": "Use it where versions of one text are stored and only the newest counts; not for records of one form, "
-    "which it folds, and not to rank better: without copies it returns what its base returns.",
+    "newest": "Use it where versions of one text are stored and have dates; not for records of one form, which it "
+    "takes for versions, and not to rank better: without versions it returns what its base returns.",
     "parent_document": "Use it where chunks are smaller than what a reader needs; not where every token returned is "
     "paid for. It returns more text, not other sources, so these sets cannot show what it is for.",
     "rerank": "Use it where the last percent matters and token vectors are kept, or with a cross-encoder at a server; "

@@ -31,7 +31,7 @@ from ragistry.evaluation.verdict import best_of, keeps
 
 Values = NDArray[np.float64]
 SETS = ("cranfield", "xquad-en")
-TECHNIQUES = ("bm25", "naive", "hybrid", "graph", "distinct")
+TECHNIQUES = ("bm25", "naive", "hybrid", "graph", "newest")
 MEASURE = "nDCG@10"
 PARTS = ("verdicts", "gate")
 RUNS, QUICK_RUNS = 2_000, 200

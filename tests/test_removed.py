@@ -27,6 +27,7 @@ TECHNIQUES = [name.partition(" ")[2] for name in REMOVED if name.startswith("tec
 OLD = (
     (DEFAULTS / "techniques.yaml").read_text(encoding="utf-8")
     + """\
+  distinct: {use: distinct, base: auto}                          # only the newest of several versions of a text
   mmr: {use: mmr, base: naive}                                   # without repetitions
   sentence_window: {use: sentence_window, base: auto, window: 1}
   rm3: {use: rm3, base: auto}                                    # adds words of the first results

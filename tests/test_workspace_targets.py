@@ -134,7 +134,7 @@ OVER_ROUTED = """default: {default}
 techniques:
   naive: {{use: naive}}
   routed: {{use: collection_routed, base: naive, router: all}}
-  diverse: {{use: distinct, base: routed}}
+  diverse: {{use: newest, base: routed}}
   parents: {{use: parent_document, base: routed}}
   fused: {{use: hybrid, bases: [naive, routed]}}
   steps: {{use: pipeline, steps: {{only: {{technique: routed}}}}}}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragistry.types import Document
+from ragistry.utils.quoting import visible_line
 
 KEY = "breadcrumb"
 TABLE_HEADER = "table_header"
@@ -19,6 +20,8 @@ SENTENCE_BEFORE = "sentence_before"
 """The beginning, on the page before, of the chunk's first sentence."""
 SENTENCE_AFTER = "sentence_after"
 """The end, on the next page, of the chunk's last sentence."""
+OLDER = "older_version_of"
+"""Metadata key of a result of the technique ``newest``: the place of a later version of the text."""
 LIMIT = 200
 """Maximum length of a breadcrumb in characters, so that a very long title does not dominate the text."""
 
@@ -48,10 +51,19 @@ def _joined(before: str, after: str) -> str:
 
 
 def readable_text(document: Document) -> str:
-    """Return the text of a passage for a language model, with the header row of its table and its whole sentences."""
-    header = document.metadata.get(TABLE_HEADER)
-    lines = header if isinstance(header, str) else "", sentence_before(document), document.content
-    return "\n".join(filter(None, (*lines, sentence_after(document))))
+    """Return the text of a passage for a language model, with the header row of its table and its whole sentences.
+
+    The first line says of which passage it is an older version.
+    """
+    header, older = document.metadata.get(TABLE_HEADER), older_version(document)
+    lines = older and f"[{older}]", header if isinstance(header, str) else "", sentence_before(document)
+    return "\n".join(filter(None, (*lines, document.content, sentence_after(document))))
+
+
+def older_version(document: Document) -> str:
+    """Say of which passage a result is an older version: ``older version of handbook: rules.md``; empty for others."""
+    newer = document.metadata.get(OLDER)
+    return f"older version of {visible_line(newer, 200)}" if newer else ""
 
 
 def sentence_before(document: Document) -> str:

@@ -373,7 +373,7 @@ def _copies(opened: Workspace) -> list[CheckResult]:
     parts = [
         named,
         *([f"and {numbered(more, 'more famil[y|ies]')} of versions"] if more > 0 else []),
-        "the technique `distinct` returns only the newest; `ragistry sources delete` removes old versions",
+        "the technique `newest` returns the newest first; `ragistry sources delete` removes old versions",
         *([compared] if found.compared < found.sources else []),
     ]
     return [CheckResult("copies", "warning", "; ".join(parts))]

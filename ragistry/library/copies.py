@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragistry.protocols import LibraryStore
-from ragistry.techniques.distinct import are_copies, shingles_of
+from ragistry.techniques.newest import are_copies, date_of, shingles_of
 
 Name = tuple[str, str]
 """Collection and name of a source."""
@@ -31,7 +31,7 @@ class CopiedSources:
     """Families of copies.
 
     Attributes:
-        families: The sources of each family, the newest by ``modified`` first; the largest family first.
+        families: The sources of each family, the newest first (`date_of`); the largest family first.
         compared: Number of sources that were compared.
         sources: Number of sources of the store.
     """
@@ -42,7 +42,7 @@ class CopiedSources:
 
 
 def copied_sources(store: LibraryStore, *, chunks_read: int = CHUNKS_READ) -> CopiedSources:
-    """Group the sources that are copies by the rule of the technique `distinct`.
+    """Group the sources that are copies by the rule of the technique `newest`.
 
     Each source is compared with the newest of a family. Candidates share one of their smallest hashed shingles (Broder,
     "On the Resemblance and Containment of Documents", 1997); all shingles decide.
@@ -52,17 +52,17 @@ def copied_sources(store: LibraryStore, *, chunks_read: int = CHUNKS_READ) -> Co
         chunks_read: Number of chunks that are read at most. Sources that are not read to their end are not compared.
     """
     hashes: defaultdict[Name, list[NDArray[np.uint32]]] = defaultdict(list)
-    modified: dict[Name, str] = {}
+    dates: dict[Name, str] = {}
     for chunk in islice(store.scan(), chunks_read):
         name = str(chunk.metadata.get("collection", "")), str(chunk.metadata.get("source_file", ""))
         shingle_hashes = [crc32(shingle.encode()) for shingle in shingles_of(chunk.content)]
         hashes[name].append(np.array(shingle_hashes, dtype=np.uint32))
-        modified[name] = str(chunk.metadata.get("modified", ""))
+        dates[name] = date_of(chunk)
     sizes = {(info.collection, info.source_file): info.chunks for info in store.sources()}
     shingles = {
         name: np.unique(np.concatenate(found)) for name, found in hashes.items() if len(found) == sizes.get(name)
     }
-    order = sorted(sorted(shingles), key=lambda name: modified[name], reverse=True)
+    order = sorted(sorted(shingles), key=lambda name: dates[name], reverse=True)
     families = _families({name: shingles[name] for name in order if len(shingles[name]) >= SHORTEST})
     return CopiedSources(families, len(shingles), len(sizes))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ragistry.chunking.breadcrumb import OLDER
 from ragistry.config.collections import CollectionsFile
 from ragistry.config.files import CollectionEntry
 from ragistry.library.condition_checks import with_stored_dates
@@ -64,6 +65,10 @@ class Names:
         if not self.is_renaming:
             return documents
 
+        def current_place(place: str) -> str:
+            name, mark, rest = place.partition(": ")
+            return f"{self.current.get(name, name)}{mark}{rest}"
+
         def with_current(document: Document) -> Document:
             under = document.metadata.get("collection")
             own = self.current.get(under) if isinstance(under, str) else None
@@ -71,8 +76,9 @@ class Names:
                 return document
             metadata = document.metadata | {"collection": own}
             if places := metadata.get(COPY_PLACES):
-                parts = [place.partition(": ") for place in places]
-                metadata[COPY_PLACES] = [f"{self.current.get(name, name)}{mark}{rest}" for name, mark, rest in parts]
+                metadata[COPY_PLACES] = list(map(current_place, places))
+            if newer := metadata.get(OLDER):
+                metadata[OLDER] = current_place(newer)
             return replace(document, metadata=metadata)
 
         return [with_current(document) for document in documents]

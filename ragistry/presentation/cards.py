@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ragistry.chunking.breadcrumb import OLDER
 from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
 from ragistry.presentation.matches import marked_terms, matches
-from ragistry.techniques.distinct import SIMILARITY, families
+from ragistry.techniques.newest import SIMILARITY, families
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
 
@@ -48,7 +49,8 @@ def cards_of(
     """Return a card for each source, in the order of their best passages.
 
     The first passage of a card is the best one with a word of the query. The next ones add words that those before do
-    not have, first of all rare ones. A passage that nearly repeats one of another source is in the card of that one.
+    not have, first of all rare ones. A passage that nearly repeats one of another source is in the card of that one,
+    unless it is an older version.
 
     Args:
         documents: Results of a search.
@@ -58,7 +60,12 @@ def cards_of(
         further: The same for the second and third passage of a card; by default ``room``. Less of them leaves more of a
             screen to other sources.
     """
-    similar = {id(other): first for first, *others in families(documents, SIMILARITY, query) for other in others}
+    similar = {
+        id(documents[other]): documents[first]
+        for first, *others in families(documents, SIMILARITY, query)
+        for other in others
+        if OLDER not in documents[other].metadata
+    }
     cards: list[Card] = []
     card_with: dict[int, Card] = {}
     for hit in grouped(documents):

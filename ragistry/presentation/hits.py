@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from ragistry.chunking.breadcrumb import TABLE_HEADER, sentence_after, sentence_before
+from ragistry.chunking.breadcrumb import TABLE_HEADER, older_version, sentence_after, sentence_before
 from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, blocks_of
+from ragistry.techniques.folding import source_key
 from ragistry.types import Document, is_outside
 from ragistry.utils.quoting import visible, visible_line
 from ragistry.utils.wording import numbered
@@ -31,12 +32,9 @@ class Hit(NamedTuple):
 
 def grouped(documents: Sequence[Document]) -> list[Hit]:
     """Group documents by source, ordered by the best of each; documents without a source stay separate."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[str, str] | int, list[int]] = {}
     for number, document in enumerate(documents):
-        get = document.metadata.get
-        source = get("source_file") or get("file_path") or get("source")
-        key = (get("collection") or get("repository"), source) if source else (number,)
-        groups.setdefault(key, []).append(number)
+        groups.setdefault(source_key(document) or number, []).append(number)
     return [
         Hit(
             first + 1,
@@ -90,8 +88,12 @@ def place_text(place: Mapping[str, Any], *, title: str = "", between: str = ", "
 
 
 def spot_of(document: Document, place: Mapping[str, Any] | None = None) -> str:
-    """Describe the place of a line, see `answering_line`; by default that of the beginning of the passage."""
-    return place_text(document.metadata if place is None else place, title=title_of(document), between=" · ")
+    """Describe the place of a line, see `answering_line`; by default that of the beginning of the passage.
+
+    Also says of which passage this is an older version.
+    """
+    spot = place_text(document.metadata if place is None else place, title=title_of(document), between=" · ")
+    return " · ".join(filter(None, (spot, older_version(document))))
 
 
 def body_of(document: Document) -> list[PassageBlock]:

@@ -101,10 +101,16 @@ def _folded_before(document: Document) -> tuple[int, list[str]]:
     return (number, [*places]) if isinstance(number, int) and isinstance(places, list) else (0, [])
 
 
+def source_key(document: Document) -> tuple[str, str] | None:
+    """Return the collection and the name of the source of a document; None without a source."""
+    get = document.metadata.get
+    source = get("source_file") or get("file_path") or get("source")
+    return (str(get("collection") or get("repository") or ""), str(source)) if source else None
+
+
 def place_name(document: Document) -> str:
     """Name the place of a document: ``handbook: manual.pdf, page 3``; without a source, its id."""
     get = document.metadata.get
-    source = get("source_file") or get("file_path") or get("source") or get("source_url") or document.id
-    collection = get("collection") or get("repository")
+    collection, source = source_key(document) or ("", get("source_url") or document.id)
     parts = [f"{key} {get(key)}" for key in ("part", "chapter", "sheet", "page", "line") if get(key) is not None]
     return ", ".join([f"{collection}: {source}" if collection else str(source), *parts])

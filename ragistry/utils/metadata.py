@@ -29,15 +29,15 @@ SET_KEYS = "set_keys"
 """Key of the list of keys that an argument or `set_metadata` has set; an ingest without metadata keeps their values."""
 RESERVED = frozenset({
     SET_KEYS, "archive", "breadcrumb", "chapter", "chunk_index", "collection", "copies", "copy_places", "end",
-    "file_path", "has_code", "heading_context", "ingested_at", "language", "line", "line_feeds", "lost", "outside",
-    "page", "page_label", "part", "places", "processed_at", "repository", "section", "sent_from", "sentence_after",
-    "sentence_before", "sheet", "source", "source_file", "source_hash", "source_path", "source_url", "start",
-    "table_header", "token_count", "type",
+    "file_path", "has_code", "heading_context", "ingested_at", "language", "line", "line_feeds", "lost",
+    "older_version_of", "outside", "page", "page_label", "part", "places", "processed_at", "repository", "section",
+    "sent_from", "sentence_after", "sentence_before", "sheet", "source", "source_file", "source_hash", "source_path",
+    "source_url", "start", "table_header", "token_count", "type",
 })  # fmt: skip
 """Keys that Ragistry sets itself."""
 INTERNAL = frozenset({
-    SET_KEYS, "breadcrumb", "copies", "copy_places", "end", "line_feeds", "lost", "outside", "places",
-    "sentence_after", "sentence_before", "source_hash", "start", "table_header",
+    SET_KEYS, "breadcrumb", "copies", "copy_places", "end", "line_feeds", "lost", "older_version_of", "outside",
+    "places", "sentence_after", "sentence_before", "source_hash", "start", "table_header",
 })  # fmt: skip
 """Those of them that are of no use in a condition, so that no message suggests them."""
 UNLISTED = frozenset({

@@ -8,6 +8,7 @@ REMOVED = {
     "technique adaptive": "hybrid",
     "technique self_rag": "corrective",
     "technique step_back": "multi_query",
+    "technique distinct": "newest",
     "technique mmr": "hybrid",
     "technique sentence_window": "parent_document",
     "command skill": "`ragistry mcp skill`",

@@ -11,9 +11,9 @@ default: naive
 techniques:
   naive: {use: naive}
   wrong: {use: bm25, top_kk: 3}
-  over: {use: distinct, base: wrong}
-  a: {use: distinct, base: b}
-  b: {use: distinct, base: a}
+  over: {use: newest, base: wrong}
+  a: {use: newest, base: b}
+  b: {use: newest, base: a}
 """
 PLACE = "techniques.yaml:4: techniques.wrong.top_kk"
 

@@ -31,7 +31,7 @@ techniques:
   steps: {use: pipeline, steps: {only: {technique: bm25}}}
   routed: {use: collection_routed, base: hybrid}
   broken: {use: 'tests.evaluation.test_compare:Broken'}
-  above: {use: distinct, base: broken}
+  above: {use: newest, base: broken}
 """
 
 
@@ -184,7 +184,7 @@ def test_failures_are_reported_and_the_others_finish(workspace, tmp_path):
 
 
 def test_class_changes_no_other_contender(workspace, tmp_path):
-    given = {"bm25": Nothing, "above": {"use": "distinct", "base": "bm25"}, "based": Based, "words": "bm25"}
+    given = {"bm25": Nothing, "above": {"use": "newest", "base": "bm25"}, "based": Based, "words": "bm25"}
     result = compare(given, topics(), workspace=workspace, cache=tmp_path, grid={"based.base": ["bm25", "bm52"]})
     assert not any(result.runs["bm25"].values())
     assert result.runs["above"] == result.runs["words"], "a name inside an entry is that of techniques.yaml"

@@ -28,7 +28,7 @@ def sources_of(result: RetrievalResult) -> list[str]:
 @on_stores
 def test_every_technique_that_the_store_supports_searches_it(filled: Workspace) -> None:
     has_words = "text" in filled.store.abilities
-    assert filled.registry.entry("distinct").base == ("hybrid" if has_words else "naive")
+    assert filled.registry.entry("newest").base == ("hybrid" if has_words else "naive")
     for technique in filled.registry.names():
         needs_words = technique in ("bm25", "hybrid", "graph")
         if not filled.registry.missing_model(technique) and (has_words or not needs_words):

@@ -34,7 +34,7 @@ def shape(result: RetrievalResult) -> Any:
 
 
 @everywhere
-@pytest.mark.parametrize("technique", [None, "naive", "distinct"])
+@pytest.mark.parametrize("technique", [None, "naive", "newest"])
 def test_many_searches_equal_single_ones(workspace: Workspace | RemoteWorkspace, technique: str | None) -> None:
     fill(workspace)
     where = {"source_file": {"$ne": "valves.md"}}

@@ -107,7 +107,7 @@ def test_every_door_says_once_what_waits(
 ) -> None:
     workspace.library.create_collection("other", "other texts")
     workspace.store.replace_source("other", "a.txt", [])
-    for technique in ("naive", "hybrid", "routed", "rerank", "distinct"):
+    for technique in ("naive", "hybrid", "routed", "rerank", "newest"):
         lines = workspace.search("pump17", technique).degraded
         [line] = [one for one in lines if str(FILES) in one]
         assert [one for one in degraded_at(door, workspace, technique, ragistry) if str(FILES) in one] == [line]

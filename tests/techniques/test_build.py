@@ -119,7 +119,7 @@ ROUTED = {"use": "collection_routed", "base": "naive", "router": "all", "techniq
             "built.bases[1].top_k",
         ),
         (InvalidConfigError, {"use": "hybrid"}, "bases"),
-        (InvalidConfigError, {"use": "distinct", "base": "bm25", "generator": "writer"}, "generator"),
+        (InvalidConfigError, {"use": "newest", "base": "bm25", "generator": "writer"}, "generator"),
         (InvalidConfigError, {**ROUTED, "techniques": {"tea": "bm52"}}, "'bm25'"),
         (InvalidConfigError, {**ROUTED, "techniques": {"tea": 5}}, "techniques.tea"),
         (InvalidConfigError, {**ROUTED, "techniques": ["bm25"]}, "techniques"),
@@ -213,7 +213,7 @@ def test_collection_is_searched_by_its_own_technique(workspace):
         {"use": "hybrid", "bases": ["naive", "bm25"]},
         {"use": "rerank", "base": {"use": "hybrid", "bases": ["naive", "bm25"], "fusion": "rrf"}},
         {"use": "parent_document", "base": "naive"},
-        {"use": "distinct", "base": "hybrid"},
+        {"use": "newest", "base": "hybrid"},
     ],
 )
 def test_min_score_leaves_out_results_with_a_lower_score(entry, workspace):

@@ -26,7 +26,7 @@ MORE = """
   small: {use: hybrid, bases: [naive, bm25], fetch: 3}
   rest: {use: rerank, base: small, fetch: 3}
   walk: {use: graph, base: small, fetch: 3}
-  newest: {use: distinct, base: small, fetch: 2}
+  latest: {use: newest, base: small, fetch: 2}
   variants: {use: multi_query, base: auto, n: 3, fetch: 3}
   flow:
     use: pipeline

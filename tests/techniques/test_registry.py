@@ -206,9 +206,9 @@ techniques:
   f: {use: "HERE:NoWhere"}
   g: {use: "HERE:NoRetrieve"}
   h: {use: "HERE:NeedsTheMoon"}
-  i: {use: distinct}
-  j: {use: distinct, base: b, bases: [b]}
-  k: {use: distinct, base: atuo}
+  i: {use: newest}
+  j: {use: newest, base: b, bases: [b]}
+  k: {use: newest, base: atuo}
   l: 5
   m: {use: 5, base: [x]}
   n: {use: "HERE:Fixed"}
@@ -229,7 +229,7 @@ MISTAKES: list[tuple[str, list[str]]] = [
     # a boolean is not a number
     (N + "{use: bm25, top_k: true}", ["yaml:3: techniques.t.top_k: "]),
     (N + "{use: hybrid, bases: [n, n], weights: [true]}", ["yaml:3: techniques.t.weights.0: "]),
-    (N + "{use: distinct, base: n, similarity: false}", ["yaml:3: techniques.t.similarity: "]),
+    (N + "{use: newest, base: n, similarity: false}", ["yaml:3: techniques.t.similarity: "]),
     (N + "{use: parent_document, base: n, reach: true}", ["yaml:3: techniques.t.reach: "]),
     (N + "{use: collection_routed, base: n, margin: true}", ["yaml:3: techniques.t.margin: "]),
     (N + "{use: pipeline, max_seconds: true, steps: {a: {technique: n}}}", ["yaml:3: techniques.t.max_seconds: "]),
