@@ -34,7 +34,7 @@ def ui(
     ] = None,
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Serve the library as a page on this machine: search, collections, comparisons, techniques."""
+    """Serve the library as a page on this machine: search, collections, comparisons."""
     page = load_door("page")
     from ragistry.workspace import open_workspace
 

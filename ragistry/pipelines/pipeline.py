@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -12,9 +11,6 @@ from ragistry.pipelines.graph import END
 from ragistry.trace import collect
 from ragistry.types import Document, RetrievalResult, Where
 from ragistry.utils.limits import check_query, check_top_k
-
-START = ""
-"""The beginning of a flowchart; no step has this name."""
 
 
 class Pipeline:
@@ -65,24 +61,13 @@ class Pipeline:
     def mermaid(self) -> str:
         """Draw the graph as a Mermaid flowchart: steps by name, actions on the arrows."""
         steps = self.flow.steps
-        arrows = [(name, action, target) for name, step in steps.items() for action, target in step.on.items()]
-        return flowchart({name: name for name in steps}, [(START, "", self.flow.first), *arrows])
-
-
-def flowchart(labels: Mapping[str, str], arrows: Iterable[tuple[str, str, str]]) -> str:
-    """Draw a graph as a Mermaid flowchart, which GitHub and most documentation tools render.
-
-    Args:
-        labels: The label of each node.
-        arrows: A node or `START`, the text on the arrow, and a node or `END`.
-    """
-    ids = {START: "start", END: "done"} | {name: f"s{number}" for number, name in enumerate(labels)}
-    nodes = [f'{ids[name]}["{_escaped(label)}"]' for name, label in labels.items()]
-    lines = ["flowchart TD", '    start(["START"])', *(f"    {node}" for node in nodes), f'    done(["{END}"])']
-    for tail, text, head in arrows:
-        arrow = f'-->|"{_escaped(text)}"|' if text else "-->"
-        lines.append(f"    {ids[tail]} {arrow} {ids[head]}")
-    return "\n".join(lines) + "\n"
+        ids = {END: "done"} | {name: f"s{number}" for number, name in enumerate(steps)}
+        lines = ["flowchart TD", '    start(["START"])']
+        lines += [f'    {ids[name]}["{_escaped(name)}"]' for name in steps]
+        lines += [f'    done(["{END}"])', f"    start --> {ids[self.flow.first]}"]
+        for name, step in steps.items():
+            lines += [f'    {ids[name]} -->|"{_escaped(action)}"| {ids[to]}' for action, to in step.on.items()]
+        return "\n".join(lines) + "\n"
 
 
 def _escaped(text: str) -> str:

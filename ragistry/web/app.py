@@ -27,13 +27,12 @@ from ragistry.web import (
     files,
     search_page,
     sources_page,
-    techniques_page,
 )
 from ragistry.web.app_state import AppState
 from ragistry.web.socket_messages import SocketMessages
 from ragistry.workspace import Workspace
 
-PAGES = (search_page, files, collections_page, sources_page, compare_page, techniques_page)
+PAGES = (search_page, files, collections_page, sources_page, compare_page)
 RECONNECT = 20.0
 """Seconds for which the state of a disconnected window is kept: the machine may be busy or change its network."""
 FAVICON = (

@@ -12,7 +12,7 @@ from ragistry.web.error_list import ErrorList
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPT = Path(__file__).with_name("page.js")
-PLACES = {"Search": "/", "Collections": "/collections", "Compare": "/compare", "Techniques": "/techniques"}
+PLACES = {"Search": "/", "Collections": "/collections", "Compare": "/compare"}
 THEMES = {"auto": None, "light": False, "dark": True}
 THEME_ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 COOKIE = "ragistry_theme"

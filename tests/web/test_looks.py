@@ -55,13 +55,9 @@ WIDE += "".join(
 
 def test_numbers_and_names_in_tables_are_whole(page: Page, other: Workspace, collection: Callable[..., str]) -> None:
     other.library.ingest_text(WIDE, "inhabitants_33051.md", collection("wide", "Rows and columns"))
-    for path, shown in (("/collections", "td"), ("/collection/wide", "td"), ("/techniques", ".rg-stages")):
+    for path, shown in (("/collections", "td"), ("/collection/wide", "td")):
         page.goto(path)
         page.wait_for_selector(shown)
-        if path == "/techniques":
-            technique = page.get_by_role("region", name="hybrid", exact=True)
-            technique.get_by_role("button").click()
-            expect(technique.locator("td").first).to_be_visible()
         check_words_are_whole(page)
     page.goto("/?q=Bergheim15+inhabitants&compare=bm25")
     page.wait_for_selector("article td")
