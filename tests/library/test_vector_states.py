@@ -35,6 +35,7 @@ from ragistry.stores.local import store as local_store
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.testing.hashed import HashingEmbedder, hashed_embedding
 from tests.conftest import full_run
+from tests.stores.local_stores import AS_FORMAT_13
 
 POISON = "poison"
 """A word that the models refuse to embed."""
@@ -159,8 +160,7 @@ class VectorMachine(RuleBasedStateMachine):
             if is_vector_lost:
                 connection.execute("DELETE FROM vectors WHERE key = (SELECT min(key) FROM vectors)")
             connection.execute("DROP TABLE waiting" if format == 10 else "DELETE FROM waiting")
-            connection.execute("ALTER TABLE head DROP COLUMN fit")
-            connection.execute(f"PRAGMA user_version = {format}")
+            connection.executescript(f"{AS_FORMAT_13}; PRAGMA user_version = {format}")
         self.open()
 
     @invariant()

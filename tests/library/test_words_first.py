@@ -30,6 +30,7 @@ from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus
 from tests.messages import check_message, refused
 from tests.serving import served
+from tests.stores.local_stores import AS_FORMAT_13
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -353,7 +354,6 @@ def test_cancelled_task_leaves_whole_sources(workspace: Workspace, corpus: Corpu
 
 
 WITHOUT = "key IN (SELECT key FROM vectors WHERE key % 3 = 1)"
-WITHOUT_FIT = "ALTER TABLE head DROP COLUMN fit"
 LOST = {  # ways in which three of nine chunks lose their vectors
     "damaged": f"UPDATE vectors SET crc = crc + 1 WHERE {WITHOUT}",
     "shortened": f"UPDATE vectors SET vector = x'00' WHERE {WITHOUT}",
@@ -361,9 +361,9 @@ LOST = {  # ways in which three of nine chunks lose their vectors
     "removed in a re-embedding that was ended": (
         f"DELETE FROM vectors WHERE {WITHOUT}; INSERT INTO next_vectors SELECT * FROM vectors LIMIT 2"
     ),
-    "format 10": f"DELETE FROM vectors WHERE {WITHOUT}; DROP TABLE waiting; {WITHOUT_FIT}; PRAGMA user_version = 10",
-    "format 11": f"DELETE FROM vectors WHERE {WITHOUT}; {WITHOUT_FIT}; PRAGMA user_version = 11",
-    "format 12": f"DELETE FROM vectors WHERE {WITHOUT}; {WITHOUT_FIT}; PRAGMA user_version = 12",
+    "format 10": f"DELETE FROM vectors WHERE {WITHOUT}; DROP TABLE waiting; {AS_FORMAT_13}; PRAGMA user_version = 10",
+    "format 11": f"DELETE FROM vectors WHERE {WITHOUT}; {AS_FORMAT_13}; PRAGMA user_version = 11",
+    "format 12": f"DELETE FROM vectors WHERE {WITHOUT}; {AS_FORMAT_13}; PRAGMA user_version = 12",
 }
 
 

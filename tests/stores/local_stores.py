@@ -20,6 +20,8 @@ LETTERS = str.maketrans("0123456789", "abcdefghij")
 """Words with digits are also found by their parts."""
 ALL = [1.0] * DIMENSION
 """A query that every chunk answers."""
+AS_FORMAT_13 = "ALTER TABLE head DROP COLUMN fit; DROP TABLE unsearchable; DROP TABLE folders"
+"""Removes from a database what later formats added."""
 Truth = dict[tuple[str, str], list[EmbeddedChunk]]
 """The chunks of each source by collection and name."""
 
