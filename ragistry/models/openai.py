@@ -139,7 +139,7 @@ class OpenAICompatibleEmbedder:
         sent = [self._prefixes["document"] + text for text in check_texts(texts)]
         if self._served.tokenizes:
             try:
-                return tokenized(self._api.server, sent, self._request_size)
+                return tokenized(self._api, sent, self._request_size)
             except RefusedError as error:  # a proxy that allows only embeddings
                 _log.info("%s; its tokens are estimated", error)
         return estimate_tokens(sent)
@@ -177,12 +177,12 @@ class OpenAICompatibleEmbedder:
         served, body = self._served, {"model": self._served.model, "input": list(texts)}
         with _explained(self._api, served.model):
             read = partial(_by_index, count=len(texts))
-            vectors, tokens = self._api.post("/embeddings", body, read, texts=texts, loads=served.model)
+            vectors, tokens = self._api.ask("/embeddings", body, read, texts=texts, loads=served.model)
         model_call(tokens)
         if served.truncates and tokens >= served.max_tokens:
             # a text has at most as many tokens as bytes, plus two special ones
             doubtful = [text for text in texts if len(text.encode()) + 2 > served.max_tokens]
-            if max(tokenized(self._api.server, doubtful, self._request_size), default=0) > served.max_tokens:
+            if max(tokenized(self._api, doubtful, self._request_size), default=0) > served.max_tokens:
                 raise TooLongError(f"the server silently cut a text to {served.max_tokens:,} tokens")
         return vectors
 
@@ -232,7 +232,7 @@ class OpenAIGenerator:
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the pieces of the answer as they arrive. Raises `ModelError`; see `models.answers.stream_answer`."""
-        return stream_answer(self._stream(prompt), self.model, REMEDY, self._api.server.server)
+        return stream_answer(self._stream(prompt), self.model, REMEDY, self._api.server)
 
     def _stream(self, prompt: str) -> Iterator[Part]:
         body = {
@@ -243,8 +243,8 @@ class OpenAIGenerator:
             **self._options,
         }
         with _explained(self._api, self.model):
-            for event in events(self._api.stream("/chat/completions", body, loads=self.model)):
-                yield Part(end="") if event == "[DONE]" else self._api.server.read(event, _parse_event)
+            for event in events(self._api.lines("/chat/completions", body, loads=self.model)):
+                yield Part(end="") if event == "[DONE]" else self._api.read(event, _parse_event)
 
     def close(self) -> None:
         """Close the connections."""
@@ -268,7 +268,7 @@ class OpenAIGenerator:
     def _chat(self, messages: list[Message], **more: Any) -> str:
         body = {"model": self.model, "messages": messages, **more, **self._options}
         with _explained(self._api, self.model):
-            part = self._api.post("/chat/completions", body, _parse_answer, loads=self.model)
+            part = self._api.ask("/chat/completions", body, _parse_answer, loads=self.model)
         model_call(part.tokens)
         return whole_answer(part, self.model, REMEDY)
 
@@ -306,10 +306,10 @@ class OpenAIReranker:
 
         def send(batch: Sequence[str]) -> dict[int, float]:
             body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
-            return self._api.post("/rerank", body, _relevance, loads=self.model or "")
+            return self._api.ask("/rerank", body, _relevance, loads=self.model or "")
 
         with _explained(self._api, self.model or ""):
-            return scores_in_batches(send, texts, self._batch_size, self._api.server.server)
+            return scores_in_batches(send, texts, self._batch_size, self._api.server)
 
     def close(self) -> None:
         """Close the connections."""
@@ -327,18 +327,16 @@ def ask_served(api: OpenAIAPI, model: str | None) -> Served:
         ModelNotFoundError: The server has another model.
         ModelError: The server failed, or does not report its model.
     """
-    served = _ask(partial(api.server.get, "/info", served_by_tei), needed=model is None)
+    served = _ask(partial(api.get, "/info", served_by_tei), needed=model is None)
     if served is None:
-        windows = _ask(partial(api.get, "/models", _windows), needed=model is None, last=True) or {}
+        windows = _ask(partial(api.get, api.places("/models"), _windows), needed=model is None, last=True) or {}
         name = model or next(iter(windows), None)
         if name is None:
-            raise ModelError(f"{api.server.server} does not report its model; set the name of the model")
+            raise ModelError(f"{api.server} does not report its model; set the name of the model")
         served = Served(name, max_tokens=windows.get(name, 0))
     is_path = served.model.startswith((".", "/"))
     if model and not is_path and _bare(model) != _bare(served.model):
-        raise ModelNotFoundError(
-            f"{api.server.server} serves {served.model!r}, not {model!r}; start it with that model"
-        )
+        raise ModelNotFoundError(f"{api.server} serves {served.model!r}, not {model!r}; start it with that model")
     name = model or served.model
     known = known_model(name)
     return replace(served, model=name, max_tokens=served.max_tokens or (known.max_tokens if known else 0))
@@ -372,9 +370,12 @@ def _explained(api: OpenAIAPI, model: str) -> Iterator[None]:
             raise IncompleteAnswerError(f"{error}; ask in other words", "filtered") from error
         if error.status != 404 or "model" not in error.reason:
             raise
-        models = ", ".join(_ask(partial(api.get, "/models", _windows), needed=False) or ()) or "none that it reports"
+        models = (
+            ", ".join(_ask(partial(api.get, api.places("/models"), _windows), needed=False) or ())
+            or "none that it reports"
+        )
         raise ModelNotFoundError(
-            f"{api.server.server} has no model {model!r}; start it with that model; it has: {models}"
+            f"{api.server} has no model {model!r}; start it with that model; it has: {models}"
         ) from error
 
 

@@ -18,7 +18,7 @@ NECESSARY = ("model", "input", "messages", "stream", "query", "documents", "resp
 _log = logging.getLogger(__name__)
 
 
-class OpenAIAPI:
+class OpenAIAPI(JsonClient):
     """A server with OpenAI's protocol.
 
     Most servers have its paths below ``/v1``. If the address has its own path, such as ``…/api/v3`` or ``…/openai``,
@@ -33,37 +33,30 @@ class OpenAIAPI:
 
     def __init__(self, url: str, patience: Patience, api_key: str | None) -> None:
         url = base_address(url)
-        self.server = JsonClient(url.removesuffix("/v1"), patience, api_key=api_key)
+        super().__init__(url.removesuffix("/v1"), patience, api_key=api_key)
         own_path = url.partition("://")[2].count("/") > 0 and not url.endswith("/v1")
-        self._starts = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]
+        self._below = ["", "/v1"] if own_path else ["/v1"] if url.endswith("/v1") else ["/v1", ""]
         self._renamed: dict[str, str] = {}
 
-    def get(self, path: str, read: Callable[[Any], Read]) -> Read:
-        """Send GET to a path of the protocol, for example ``/models``. Raises `ModelError`."""
-        return self.server.get(self._places(path), read)
+    def places(self, path: str) -> tuple[str, ...]:
+        """Return where the server may have a path of the protocol, for example ``/models``."""
+        return tuple(below + path for below in self._below)
 
-    def post(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any) -> Read:
+    def ask(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any) -> Read:
         """Send POST to a path of the protocol; ``options`` as in `JsonClient.post`. Raises `ModelError`."""
-        return self._with_accepted(body, lambda body: self.server.post(self._places(path), body, read, **options))
+        return self._with_accepted(body, lambda body: self.post(self.places(path), body, read, **options))
 
-    def stream(self, path: str, body: Mapping[str, Any], **options: Any) -> Iterator[str]:
+    def lines(self, path: str, body: Mapping[str, Any], **options: Any) -> Iterator[str]:
         """Send POST and yield the lines of the answer as they arrive; ``options`` as in `JsonClient.stream`.
 
         Raises `ModelError`.
         """
 
         def begin(body: Mapping[str, Any]) -> Iterator[str]:
-            lines = self.server.stream(self._places(path), body, **options)
+            lines = self.stream(self.places(path), body, **options)
             return chain([next(lines, "")], lines)  # a refusal comes before the first line
 
         return self._with_accepted(body, begin)
-
-    def close(self) -> None:
-        """Close the connections; closing twice is harmless."""
-        self.server.close()
-
-    def _places(self, path: str) -> tuple[str, ...]:
-        return tuple(start + path for start in self._starts)
 
     def _with_accepted(self, body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Read]) -> Read:
         while True:
