@@ -40,9 +40,6 @@ def contexts(text: str) -> list[str]:
         ("1. {{< highlight sh >}}\n   # a\n   {{< /highlight >}}", "1. ```sh\n   # a\n   ```"),
         ("> {{< highlight sh >}}\n> # a\n> {{< /highlight >}}", "> ```sh\n> # a\n> ```"),
         ("Run {{< highlight sh >}}\n# a\n{{< /highlight >}} now.", "Run \n```sh\n# a\n```\n now."),
-        ("<pre>\n# a\n</pre>", "```\n# a\n```"),
-        ('<PRE class="x"><code class="y"># a &lt;b&gt; <b>c</b> <d></code></PRE>', "```\n# a <b> c <d>\n```"),
-        ("<div>\n  <pre># a</pre></div>", "<div>\n  ```\n# a\n  ```\n</div>"),
     ],
 )
 def test_code_is_in_a_fence(marked: str, shown: str) -> None:
@@ -60,9 +57,6 @@ def test_code_is_in_a_fence(marked: str, shown: str) -> None:
     [
         "```\n    in a fence\n\n    still\n```",
         "```md\n{{< highlight sh >}}\n# shown\n{{< /highlight >}}\n```",
-        "~~~\n<pre>\n# shown\n</pre>\n~~~",
-        "Write `<pre>` or <pre> and go on",
-        "<pre>\nis never closed",
     ],
 )
 def test_text_without_code_and_code_in_fences_do_not_change(text: str) -> None:

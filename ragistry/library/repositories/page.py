@@ -1,7 +1,7 @@
 """Markdown files at a commit as sources, which are read on demand and identified by their content id.
 
-Code in Hugo's shortcodes and in ``<pre>`` becomes fenced code, which the chunker recognises: a comment in it
-(``# install``) is not a heading. Hugo expands shortcodes before it parses Markdown.
+Code in Hugo's shortcodes becomes fenced code, which the chunker recognises: a comment in it (``# install``) is not a
+heading. Hugo expands shortcodes before it parses Markdown.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import unescape
 from typing import NamedTuple
 
 from ragistry.errors import ExtractionError
@@ -28,7 +27,7 @@ from ragistry.text.languages import AUTO, canonical_language
 _SHORTCODE = re.compile(r"\{\{(?:<(?!/\*)[^{}]{0,2000}?>|%(?!/\*)[^{}]{0,2000}?%)\}\}")
 _ESCAPED = re.compile(r"\{\{([<%])/\*([^{}]{0,2000}?)\*/([>%])\}\}")
 
-VERSION = 4
+VERSION = 5
 """Increase it when pages are read differently, so that an update reads all of them again."""
 
 
@@ -98,10 +97,9 @@ def read_page(data: bytes, path: str) -> Extracted:
 def cleaned(text: str) -> str:
     """Remove comments and the marks of shortcodes from Markdown.
 
-    Text between the marks remains. Code in them and in ``<pre>`` is put into fences, in which escaped shortcodes are
-    unescaped.
+    Text between the marks remains. Code in them is put into fences, in which escaped shortcodes are unescaped.
     """
-    text = _fenced(_without_comments(text))
+    text = _shortcodes_fenced(_without_comments(text))
     parts: list[str] = []
     done = 0
     for start, end in [*outline(text).fences, (len(text), len(text))]:
@@ -131,9 +129,6 @@ _MARK = re.compile(
     r"(?P<words>(?:\s++(?P<language>[\w+#.-]++)(?=[\s>%]))?[^{}]{0,2000}?)[>%]\}\}"
 )
 _LEAD = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?")
-_PRE = re.compile(r"^(?P<lead>[ \t>]*)<pre(?:\s[^<>]*)?>", re.MULTILINE | re.IGNORECASE)
-_END_OF_PRE = re.compile(r"</pre\s*>", re.IGNORECASE)
-_TAGS = re.compile(r"</?(?:a|b|code|em|font|i|kbd|mark|samp|span|strong|var)\b[^<>]*>", re.IGNORECASE)
 
 _Span = tuple[int, int]
 
@@ -152,11 +147,6 @@ def _code_spans(text: str) -> list[_Span]:
     """List the positions of fences, and of shortcodes with code outside fences."""
     blocks, fences = _blocks(text)
     return sorted([*fences, *((block.start, block.end) for block in blocks)])
-
-
-def _fenced(text: str) -> str:
-    """Put the code of shortcodes and of ``<pre>`` into fences. Existing fences do not change."""
-    return _pre_fenced(_shortcodes_fenced(text))
 
 
 def _blocks(text: str) -> tuple[list[_CodeBlock], list[_Span]]:
@@ -182,6 +172,7 @@ def _pairs(text: str) -> Iterator[_CodeBlock]:
 
 
 def _shortcodes_fenced(text: str) -> str:
+    """Put the code of shortcodes into fences. Existing fences do not change."""
     parts, done = [], 0
     for block in _blocks(text)[0]:
         parts += [text[done : block.start], _as_fence(text, block)]
@@ -212,20 +203,3 @@ def _rest_of_line(text: str, start: int) -> str:
 def _fence(body: str) -> str:
     """Return a fence that does not occur in the text."""
     return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])
-
-
-def _pre_fenced(text: str) -> str:
-    parts, done = [], 0
-    sketch = outline(text)
-    for opening in _PRE.finditer(text):
-        if opening.start() < done or sketch.has_code(*opening.span()):
-            continue
-        closing = _END_OF_PRE.search(text, opening.end())
-        if closing is None:
-            break
-        body = unescape(_TAGS.sub("", text[opening.end() : closing.start()])).strip("\n")
-        fence = f"{opening['lead']}{_fence(body)}"
-        end = "\n" if _rest_of_line(text, closing.end()) else ""
-        parts += [text[done : opening.start()], f"{fence}\n{body}\n{fence}{end}"]
-        done = closing.end()
-    return "".join([*parts, text[done:]])
