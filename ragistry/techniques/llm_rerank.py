@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from ragistry.config.numbers import Whole
 from ragistry.techniques.built_in import rescored
@@ -39,12 +39,11 @@ class Ranking(BaseModel):
 
 
 class LLMRerankTechnique(PromptedTechnique):
-    """Listwise reranking: a generator orders the candidates of the base, several in one prompt.
+    """Listwise reranking: a generator orders the candidates of the base, all in one prompt.
 
-    Sun et al., "Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents", 2023 (RankGPT):
-    a window of ``window`` passages moves from the last candidate to the first, ``step`` at a time, and carries the best
-    upwards. Numbers that the model repeats or invents are ignored; passages that it omits keep their order after the
-    others, as in the paper's program.
+    Sun et al., "Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents", 2023 (RankGPT),
+    with one window over all candidates. Numbers that the model repeats or invents are ignored; passages that it omits
+    keep their order after the others, as in the paper's program.
 
     Models prefer some positions of the list, independent of the passages there. So the list is given in several
     orders: that of the base, its reverse, then random ones seeded by the query. Tang et al., "Found in the Middle:
@@ -56,23 +55,15 @@ class LLMRerankTechnique(PromptedTechnique):
     """
 
     class Config(PromptedConfig):
-        fetch: Whole = Field(default=20, ge=1, le=200, description="number of candidates that the generator ranks")
-        window: Whole = Field(default=20, ge=2, le=100, description="maximum number of passages in one prompt")
-        step: Whole = Field(default=10, ge=1, le=99, description="number of passages by which the window moves")
+        fetch: Whole = Field(default=20, ge=1, le=100, description="number of candidates that the generator ranks")
         orders: Whole = Field(
-            default=2, ge=1, le=10, description="number of orders in which the list is given; each costs calls"
+            default=2, ge=1, le=10, description="number of orders in which the list is given; each costs a call"
         )
         passage_characters: Whole = Field(default=1_500, ge=1, description="characters of each passage in the prompt")
         prompt: Annotated[str, placeholders("query", "passages", optional=["n"])] = Field(
             default=PROMPT,
             description="the prompt: {query}, {passages} with their numbers, {n} is the number of passages",
         )
-
-        @model_validator(mode="after")
-        def _windows_overlap(self) -> LLMRerankTechnique.Config:
-            if self.step >= self.window:
-                raise ValueError(f"step {self.step} must be below window {self.window}, so that windows overlap")
-            return self
 
     config: Config
 
@@ -83,25 +74,15 @@ class LLMRerankTechnique(PromptedTechnique):
             return candidates[:top_k]
         with stage("rerank") as this:
             this.documents_in = len(head)
-            rankings = self._rankings(query, head)
+            orders = starting_orders(len(head), self.config.orders, seed=query)
+            prompts = [self._prompt(query, [head[row].content for row in order]) for order in orders]
+            answers = zip(orders, self.prompter.ask_all(prompts, Ranking), strict=True)
+            rankings = [reordered(order, answer.ranking) for order, answer in answers if answer is not None]
             this.detail["rankings"] = len(rankings)
         if not rankings:
             return candidates[:top_k]
         ordered = [*(head[row] for row in by_mean_rank(rankings)), *tail]
         return [rescored(document, "llm_rerank", "rank", 1 / rank) for rank, document in enumerate(ordered[:top_k], 1)]
-
-    def _rankings(self, query: str, documents: Sequence[Document]) -> list[list[int]]:
-        """Rank the rows of the documents from each starting order; an order without an answer is dropped."""
-        orders = starting_orders(len(documents), self.config.orders, seed=query)
-        for first, last in windows(len(documents), self.config.window, self.config.step):
-            prompts = [self._prompt(query, [documents[row].content for row in order[first:last]]) for order in orders]
-            answers = self.prompter.ask_all(prompts, Ranking)
-            orders = [
-                [*order[:first], *reordered(order[first:last], answer.ranking), *order[last:]]
-                for order, answer in zip(orders, answers, strict=True)
-                if answer is not None
-            ]
-        return orders
 
     def _prompt(self, query: str, passages: Sequence[str]) -> str:
         shown = numbered_passages(passages, self.config.passage_characters)
@@ -113,13 +94,6 @@ def starting_orders(count: int, orders: int, seed: str) -> list[list[int]]:
     found, shuffle = [list(range(count)), list(reversed(range(count)))], random.Random(seed).sample
     found += [shuffle(range(count), count) for _ in range(orders - 2)]
     return found[:orders]
-
-
-def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """Return start and end of each window, from the last rows to the first."""
-    ends = range(count, 0, -step)
-    found = [(max(0, end - window), end) for end in ends]
-    return found[: next(place for place, (first, _) in enumerate(found, 1) if first == 0)]
 
 
 def reordered(rows: Sequence[int], ranking: Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Listwise reranking by a generator: windows of RankGPT, several orders of the list."""
+"""Listwise reranking by a generator: several orders of the list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragistry.techniques.llm_rerank import LLMRerankTechnique, reordered, starting_orders, windows
+from ragistry.techniques.llm_rerank import LLMRerankTechnique, reordered, starting_orders
 from tests.messages import check_message
 from tests.techniques.doubles import Facts, Says, degraded, names, traced
 
@@ -33,23 +33,14 @@ def as_shown(prompt: str) -> Any:
     return {"ranking": list(range(1, len(relevances(prompt)) + 1))}
 
 
-def test_windows_are_those_of_the_papers_figure():
-    assert windows(8, 4, 2) == [(4, 8), (2, 6), (0, 4)]
-    assert windows(100, 20, 10)[0] == (80, 100)
-    assert len(windows(100, 20, 10)) == 9
-    assert windows(5, 20, 10) == [(0, 5)]
-    assert windows(7, 4, 2) == [(3, 7), (1, 5), (0, 3)]
-
-
 @pytest.mark.parametrize("orders", [1, 2, 3])
-def test_windows_carry_the_best_to_the_top(orders):
+def test_best_come_first_whatever_the_order(orders):
     generator = Says(perfect)
-    config = {"fetch": 12, "window": 6, "step": 3, "orders": orders}
-    documents = LLMRerankTechnique(config, base=base(12), generator=generator).retrieve("q", top_k=3)
+    documents = LLMRerankTechnique({"orders": orders}, base=base(12), generator=generator).retrieve("q", top_k=3)
     assert names(documents) == ["d12", "d11", "d10"]
     assert [document.score for document in documents] == [1, 1 / 2, 1 / 3]
     assert documents[0].scores[-1].kind == "rank"
-    assert len(set(generator.prompts)) <= orders * len(windows(12, 6, 3))
+    assert len(generator.prompts) == orders
 
 
 def test_model_that_prefers_the_first_place_changes_nothing():
@@ -93,13 +84,6 @@ def test_order_without_an_answer_does_not_count():
     documents, stages = traced(LLMRerankTechnique({}, base=base(4), generator=Says(reply)), "q")
     assert names(documents) == ["d04", "d03", "d02", "d01"]
     check_message(degraded(stages), "1 of 2")
-
-
-def test_generator_that_is_down_is_not_asked_about_each_window():
-    generator = Says(TimeoutError("late"))
-    technique = LLMRerankTechnique({"fetch": 30, "window": 4, "step": 2}, base=base(30), generator=generator)
-    assert names(technique.retrieve("q", top_k=2)) == ["d01", "d02"]
-    assert len(generator.prompts) <= 2
 
 
 def test_one_candidate_costs_no_call():

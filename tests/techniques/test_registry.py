@@ -308,7 +308,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
         {"fusion": "max"}, {"k": -1}, {"fetch": 0}, {"rrf_k": 60},
     ],
     "parent_document": [{"max_characters": 0}],
-    "llm_rerank": [{"step": 20}],
+    "llm_rerank": [{"fetch": 101}],
     "rerank": [{"weight": 0}, {"weight": 1.1}, {"fetch": 0}, {"wieght": 0.5}],
     "learned_sparse": [{"encoder": 3}],
 }  # fmt: skip
