@@ -71,11 +71,17 @@ def ingest(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow links that lead out of an ingested folder.")
     ] = False,
-    all_text: Annotated[
-        bool,
+    exclude: Annotated[
+        list[str] | None,
         typer.Option(
-            "--all-text", help="Read keys, lock files, minified and encoded text of folders too, of any size."
+            "--exclude",
+            metavar="PATTERN",
+            help="Leave out what a pattern of .gitignore names in a folder, now and later; '' ends that.",
+            show_default=False,
         ),
+    ] = None,
+    all_files: Annotated[
+        bool, typer.Option("--all", help="Read ignored files, keys, lock files and encoded text of folders too.")
     ] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a source of the same name that came from another file.")
@@ -140,6 +146,7 @@ def ingest(
     if delete is not None:
         refuse_all_but(context, "--delete", "delete", "yes", *common)
     refuse_together(context, "watch", "as_json")
+    refuse_together(context, "all_files", "exclude")
     if not prune:
         refuse_without(context, "delete", "yes")
     refuse_without(context, "collection", "create")
@@ -147,7 +154,9 @@ def ingest(
         raise FlagsError(f"--delete needs the collection of {delete!r}; add --collection NAME")
     sources: list[Any] = list(paths or ())  # URLs and `-` among them
     if sources:
-        _check_folders(sources, prune=prune, follow_links=follow_links, all_text=all_text, watch=watch)
+        _check_folders(
+            sources, watch, {"--prune": prune, "--follow-links": follow_links, "--all": all_files, "--exclude": exclude}
+        )
         _check_input(sources, name)
     if allow_private and not any(map(is_url, sources)):
         raise FlagsError("--allow-private does nothing without the address of a page; add one, or remove it")
@@ -158,8 +167,8 @@ def ingest(
             given = _with_input(sources, name, opened)
             changes = changes_in(paths) if watch else iter([set[str]()])
             next(changes)  # changes are recorded from here on, also while the first files are read
-            options: dict[str, Any] = {"follow_links": follow_links, "all_text": all_text, "replace": replace}
-            options |= {"allow_private": allow_private, "metadata": parse_assignments(meta or ())}
+            options: dict[str, Any] = {"follow_links": follow_links, "all_files": all_files, "exclude": exclude}
+            options |= {"replace": replace, "allow_private": allow_private, "metadata": parse_assignments(meta or ())}
             with _ended_in_order():
                 with _opened_engine(engine, ray_address) as workers:
                     into, report, told = _ingest(opened, given, collection, create, as_json, workers, **options)
@@ -216,7 +225,9 @@ def _ingest(
     engine: Engine | None,
     **options: Any,
 ) -> tuple[str, IngestReport, int]:
-    name, is_new = _collection(opened, paths, collection, create, all_text=options["all_text"])
+    name, is_new = _collection(
+        opened, paths, collection, create, all_files=options["all_files"], exclude=options["exclude"] or ()
+    )
     report = None
     try:
         with progress_bar(not as_json) as progress:
@@ -296,7 +307,7 @@ def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool, 
 
 
 def _collection(
-    opened: Workspace, paths: list[Any], name: str | None, create: str | None, *, all_text: bool
+    opened: Workspace, paths: list[Any], name: str | None, create: str | None, **options: Any
 ) -> tuple[str, bool]:
     """Return the collection, and whether it was created.
 
@@ -311,7 +322,7 @@ def _collection(
         from ragistry.readers.formats import with_readers
 
         with with_readers(opened.reading.readers):
-            _check_paths(paths, all_text=all_text)
+            _check_paths(paths, **options)
         if create is None and known:
             name = _ask_for_collection(name, known, paths)
             if name in known:
@@ -355,14 +366,13 @@ def _existing_collections(opened: Workspace) -> str:
     return f"; there are {', '.join(entry.name for entry in opened.library.collections.entries()) or 'none yet'}"
 
 
-def _check_folders(paths: list[Any], *, prune: bool, follow_links: bool, all_text: bool, watch: bool) -> None:
+def _check_folders(paths: list[Any], watch: bool, options: dict[str, Any]) -> None:
     """Refuse options of folders if only files are given, as when a shell expands ``folder/*``."""
     from ragistry.library.ingest.folder import is_folder
     from ragistry.library.ingest.folder_sync import absence
 
     others = [path for path in paths if isinstance(path, str) or not (absence(str(path)) or is_folder(path))]
-    given = {"--prune": prune, "--follow-links": follow_links, "--all-text": all_text}
-    option = next((name for name, value in given.items() if value), None)
+    option = next((name for name, value in options.items() if value), None)
     if option is not None and len(others) == len(paths):
         raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
     others += [path for path in paths if isinstance(path, Path) and path.is_file()]
@@ -394,7 +404,7 @@ def _with_input(paths: list[Any], name: str | None, opened: Workspace) -> list[A
     return [*(path for path in paths if path != STDIN), SourceBytes(data, name)]
 
 
-def _check_paths(paths: list[Any], *, all_text: bool) -> None:
+def _check_paths(paths: list[Any], **options: Any) -> None:
     """Refuse paths without a readable file, before a collection is created for them."""
     from ragistry.library.ingest.folder import check_path, list_folder, nothing_readable
 
@@ -405,7 +415,7 @@ def _check_paths(paths: list[Any], *, all_text: bool) -> None:
     for path in paths:
         if not isinstance(path, Path) or path.is_file():
             return
-        listing = list_folder(path, all_text=all_text)
+        listing = list_folder(path, **options)
         # The targets of links are not listed: they may be large or unwanted.
         if listing.files or listing.links or listing.failed or listing.special:
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragistry.cli.output import error_line
 from ragistry.errors import RagistryError
+from ragistry.library.ingest.ignore import IGNORE_FILES
 
 if TYPE_CHECKING:
     from ragistry.library.ingest.report import IngestReport
@@ -22,7 +23,7 @@ TOGETHER = 1_000
 def changes_in(folders: Sequence[Path]) -> Iterator[set[str]]:
     """Yield sets of changed paths. The first set, perhaps empty, means that watching has begun.
 
-    Hidden files and folders are ignored. Ctrl-C raises `KeyboardInterrupt`.
+    Hidden files and folders are left out, except files with rules to ignore. Ctrl-C raises `KeyboardInterrupt`.
     """
     from watchfiles import watch
 
@@ -33,7 +34,7 @@ def changes_in(folders: Sequence[Path]) -> Iterator[set[str]]:
 
 def _is_visible(path: str, root: str) -> bool:
     inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else None
-    return inside is not None and not any(part.startswith(".") for part in inside.parts)
+    return inside is not None and not any(part.startswith(".") and part not in IGNORE_FILES for part in inside.parts)
 
 
 def follow(

@@ -11,6 +11,7 @@ REMOVED = {
     "technique distinct": "newest",
     "technique mmr": "hybrid",
     "technique sentence_window": "parent_document",
+    "command ingest --all-text": "`--all`",
     "command skill": "`ragistry mcp skill`",
     "command mcp skill --install": "`ragistry mcp skill FOLDER`",
     "command models": "`ragistry config models`",

@@ -25,7 +25,7 @@ VALUES = KNOWN | {
 }  # fmt: skip
 
 OF_PATHS = [
-    "--create", "--prune", "--follow-links", "--all-text", "--replace", "--name", "--meta", "--allow-private",
+    "--create", "--prune", "--follow-links", "--all", "--exclude", "--replace", "--name", "--meta", "--allow-private",
     "--watch", "--engine", "--ray-address",
 ]  # fmt: skip
 EXCLUDED = {
@@ -34,7 +34,7 @@ EXCLUDED = {
     "read tea.txt": ["--line --place"],
     "repo search clone tea": ["--json --result"],
     "techniques": ["--available --workspace"],
-    "ingest folder -c notes": ["--json --watch"],
+    "ingest folder -c notes": ["--json --watch", "--all --exclude"],
     "ingest --list": [f"--list {name}" for name in (*OF_PATHS, "--yes", "--delete")],
     "ingest --delete tea.txt -c notes": [f"--delete {name}" for name in (*OF_PATHS, "--list")],
     "testset make set": ["--from --collection", "--from --workspace", "--model --kind"],

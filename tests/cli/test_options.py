@@ -46,7 +46,7 @@ LINES = [
     "testset make set --from asked", "testset make set --kind sentence", "testset forget",
 ]  # fmt: skip
 VALUES: dict[str, object] = {
-    "--answers": "kept.db",
+    "--answers": "kept.db", "--exclude": "guide.md",
     "--baseline": "naive", "--before": 1, "--chunk-size": 60, "--collection": "econ",
     "--collections": "notes", "--column": 3, "--context": 1, "--create": "About x", "--dataset": "topics",
     "--delete": "tea.txt", "--depth": 150, "--description": "About y", "--display-name": "Y", "--embed-model": "minilm",

@@ -115,8 +115,8 @@ def test_text_of_any_suffix_is_read_and_the_rest_is_counted(workspace: Workspace
 
 KEYS = {name: LEFT_OUT[name] for name in ("id_rsa", "package-lock.json", "lib.min.js", "mail.txt", "photo.png", "tool")}
 CASES: dict[str, tuple[Step, ...]] = {
-    "all text is read": (
-        step(KEYS, all_text=True, added="id_rsa package-lock.json lib.min.js mail.txt", left_out=2),
+    "all files are read": (
+        step(KEYS, all_files=True, added="id_rsa package-lock.json lib.min.js mail.txt", left_out=2),
     ),
     "a file that is named alone is read": (
         step({"app.log": WORDS, "README": WORDS, "id_rsa": WORDS, "huge.log": "Steep tea."}, "README", added="README"),
@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Step, ...]] = {
     ),
     "a folder of encoded text says why it has none": (
         step({"mail.txt": BASE64}, refused=SourceError),
-        step(all_text=True, added="mail.txt"),
+        step(all_files=True, added="mail.txt"),
     ),
     "the first ingest of a known folder says what was left out before": (
         step({"tea.md": WORDS, "a.log": WORDS, "b.log": WORDS, "README": WORDS}, "tea.md", added="tea.md"),
@@ -136,7 +136,7 @@ CASES: dict[str, tuple[Step, ...]] = {
         step({"in/a.log": WORDS, "in/README": WORDS}, "in", added="README a.log", skipped="tea.md"),
     ),
     "a source that is no longer read is named": (
-        step({"tea.md": WORDS, "package-lock.json": WORDS}, all_text=True, added="package-lock.json tea.md"),
+        step({"tea.md": WORDS, "package-lock.json": WORDS}, all_files=True, added="package-lock.json tea.md"),
         step(prune=True, skipped="tea.md", left_out=1, warnings=1),
     ),
     "files of a store are no text": (
@@ -164,7 +164,7 @@ def test_the_line_has_one_line_of_a_terminal() -> None:
     assert len(f"left out: {line}") <= 80
     assert left_out_line(IngestReport()) == ""
     line = left_out_line(IngestReport(left_out=counts | {".txt": 20}))
-    check_message(line, "12,345 .png", "encoded text")
+    check_message(line, "12,345 .png", "--all")
     assert len(f"left out: {line}") <= 80
 
 

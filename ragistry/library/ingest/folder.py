@@ -1,7 +1,8 @@
 """List the files of a folder that an ingest reads.
 
-The files that this program writes are left out. A link may lead to files that the folder's owner never meant to share.
-So links that lead out of the folder are left out and reported, unless the caller follows links.
+Ignored files (`ignore`) and the files that this program writes are left out. A link may lead to files that the
+folder's owner never meant to share. So links that lead out of the folder are left out and reported, unless the caller
+follows links.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
+from ragistry.library.ingest.ignore import Ignored
 from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_own_file, is_store_file, without_data
 from ragistry.library.ingest.report import Failure, is_surprising, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
@@ -64,23 +66,25 @@ class Listing:
 
     Attributes:
         root: The folder.
-        all_text: See `list_folder`.
+        all_files: See `list_folder`.
         files: Readable files.
         failed: Subfolders and zip files that could not be listed.
         links: Links that lead out of the folder, or nowhere.
         unread: Number of files for each suffix of `UNREAD_FORMATS`.
-        left_out: Names of other files that are not read (`text_files`).
+        left_out: Names of other files that are not read (`text_files`), and of ignored files and folders (`ignore`).
+        counts: Number of these files by suffix, or by the reason why they are ignored.
         special: Devices, pipes and sockets, which are never opened, and members of zip files of the same name.
         own: Files of this program.
     """
 
     root: Path
-    all_text: bool = False
+    all_files: bool = False
     files: list[SourceFile] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     links: list[Path] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     left_out: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     special: list[Failure] = field(default_factory=list)
     own: list[Path] = field(default_factory=list)
 
@@ -91,7 +95,7 @@ class Listing:
             self.files.append(file)
             return
         try:
-            found = members_of(str(path), name, all_text=self.all_text)
+            found = members_of(str(path), name, all_text=self.all_files)
         except SourceError as error:
             self.failed.append(Failure(str(path), error))
             return
@@ -99,8 +103,14 @@ class Listing:
             self.own.append(path)
         self.files.extend(found.members)
         self.unread.update(found.unread)
-        self.left_out.extend(found.left_out)
+        for inside in found.left_out:
+            self.leave_out(inside, kind_of(inside))
         self.special.extend(found.failed)
+
+    def leave_out(self, name: str, reason: str, files: int = 1) -> None:
+        """Count a file, or the files of a folder, that are not read."""
+        self.left_out.append(name)
+        self.counts[reason] += files
 
     @property
     def complete(self) -> bool:
@@ -133,17 +143,20 @@ class Listing:
             )
 
 
-def list_folder(folder: str | Path, *, follow_links: bool = False, all_text: bool = False) -> Listing:
+def list_folder(
+    folder: str | Path, *, follow_links: bool = False, all_files: bool = False, exclude: Iterable[str] = ()
+) -> Listing:
     """List the files below a folder that an ingest reads, ordered by name.
 
-    These are the files of supported formats, and text of any suffix that is worth reading (`text_files`). Hidden files
-    and files of this program are left out (`is_own_file`). A zip file counts as a folder. A link to a folder that is
-    listed anyway adds nothing, so loops of links end.
+    These are the files of supported formats, and text of any suffix that is worth reading (`text_files`). Hidden files,
+    ignored ones (`ignore`) and files of this program (`is_own_file`) are left out. A zip file counts as a folder, in
+    which nothing is ignored. A link to a folder that is listed anyway adds nothing, so loops of links end.
 
     Args:
         folder: Path of the folder.
         follow_links: Enter links that lead out of the folder.
-        all_text: List all text, also keys, lock files, source maps, minified and encoded text.
+        all_files: List ignored files too, and all text, also keys, lock files, source maps, minified and encoded text.
+        exclude: Patterns of files to ignore.
 
     Raises:
         SourceNotFoundError: The folder does not exist.
@@ -152,13 +165,13 @@ def list_folder(folder: str | Path, *, follow_links: bool = False, all_text: boo
     check_path(folder)
     root = Path(folder)
     if is_zip(root):
-        listing = Listing(root, all_text)
+        listing = Listing(root, all_files)
         listing.add(root, root.name)
         return listing
     if not root.is_dir():
         raise SourceNotFoundError(f"no such folder: {os.fspath(folder)!r} is a file; check the path")
-    listing = Listing(root, all_text)
-    for path in sorted(_Walk(root, follow_links, listing).files()):
+    listing = Listing(root, all_files)
+    for path in sorted(_Walk(root, follow_links, listing, exclude).files()):
         listing.add(path, path.relative_to(root).as_posix())
     listing.links.sort()
     return listing
@@ -176,11 +189,15 @@ def files_of(folder: str | Path) -> list[SourceFile]:
     return listing.files
 
 
-def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) -> list[str | Path]:
+def without_covered(paths: Sequence[str | Path], listed: Callable[[str | Path], Listing]) -> list[str | Path]:
     """Remove duplicates, and files that one of the given folders contains.
 
-    A path remains if the listing of the folder does not include it, such as a hidden file. A folder that contains only
-    files of this program is removed too, unless it is the only path: a shell expands ``*`` to it.
+    A path remains if the listing of the folder does not include it, such as a hidden or ignored file. A folder that
+    contains only files of this program is removed too, unless it is the only path: a shell expands ``*`` to it.
+
+    Args:
+        paths: The paths.
+        listed: Lists a folder as the ingest does.
 
     Raises:
         SourceError: A folder is unreachable.
@@ -192,23 +209,20 @@ def without_covered(paths: Sequence[str | Path], *, follow_links: bool = False) 
     if not inner:
         return list(paths)
     outer = [path for path in paths if path not in inner and is_folder(path)]
-    files = partial(_files, follow_links=follow_links)
+    files = partial(_files, listed=listed)
     covered = {file for path in outer for file in files(path)}
     return [path for path in paths if path not in inner or not files(path) <= covered]
 
 
-def _files(path: str | Path, *, follow_links: bool) -> set[str]:
-    if not is_folder(path):
-        return {os.path.realpath(path)}
-    listing = list_folder(path, follow_links=follow_links)
-    return {file.place for file in listing.files}
+def _files(path: str | Path, listed: Callable[[str | Path], Listing]) -> set[str]:
+    return {file.place for file in listed(path).files} if is_folder(path) else {os.path.realpath(path)}
 
 
 def _is_own(path: str | Path) -> bool:
     """Return whether a folder contains only files of this program."""
     if not Path(path).is_dir() or not (Path(path).name == CONFIG_FOLDER or is_data_folder(path)):
         return False
-    listing = list_folder(path)
+    listing = list_folder(path, all_files=True)
     return not (listing.files or listing.failed or listing.links)
 
 
@@ -219,10 +233,10 @@ def nothing_readable(listing: Listing) -> SourceError:
             f"{os.fspath(listing.root)!r} contains only configuration files of a workspace, which are not ingested; "
             "put documents in the folder"
         )
-    counts = listing.unread + Counter(map(kind_of, listing.left_out))
+    counts = listing.unread + listing.counts
     has = f", only {left_out_kinds(counts)}" if counts else ""
     if is_surprising(counts):
-        has += "; keys, lock files, minified and encoded text are read with --all-text"
+        has += "; ignored files, keys, lock files, minified and encoded text are read with --all"
     return SourceError(
         f"no readable files in {os.fspath(listing.root)!r}{has}; put PDFs, Office documents, Markdown or text in it"
     )
@@ -234,22 +248,36 @@ class _Walk:
     If a subfolder is also the target of a link, it is entered under its own name.
     """
 
-    def __init__(self, root: Path, follow_links: bool, listing: Listing) -> None:
+    def __init__(self, root: Path, follow_links: bool, listing: Listing, exclude: Iterable[str]) -> None:
         self.root = root
         self.real_root = os.path.realpath(root)
         self.follow_links = follow_links
         self.listing = listing
         self._entered = {self.real_root}
+        self._ignored = None if listing.all_files else Ignored(root, exclude, listing.special)
 
     def files(self) -> Iterator[Path]:
         for directory, folders, names in os.walk(self.root, onerror=self._unlisted, followlinks=self.follow_links):
             here, has_store = Path(directory), STORE_FILES.issubset(names)
-            entered = sorted(without_data(folders, names))
-            folders[:] = [name for name in entered if not name.startswith(".") and self._enters(here / name)]
+            why = self._ignored.enter(here, {*folders, *names}) if self._ignored else _not_ignored
+            entered, folders[:] = sorted(without_data(folders, names)), []
+            for name in entered:
+                if name.startswith("."):
+                    continue
+                path = here / name
+                if reason := why(name, "/"):
+                    self.listing.leave_out(self._name(path), reason, _files_in(path))
+                elif self._enters(path):
+                    folders.append(name)
             for name in names:
                 path = here / name
                 # Office programs name their lock files ~$NAME.
-                if name.startswith((".", "~$")) or (has_store and is_store_file(name)) or not self._takes(path):
+                if name.startswith((".", "~$")) or (has_store and is_store_file(name)):
+                    continue
+                if reason := why(name, ""):
+                    self.listing.leave_out(self._name(path), reason)
+                    continue
+                if not self._takes(path):
                     continue
                 suffix = suffix_of(name)
                 if suffix in UNREAD_FORMATS and not is_readable(suffix):
@@ -264,12 +292,15 @@ class _Walk:
                 elif suffix == ZIP or is_document(name) or self._is_wanted(path, is_known):
                     yield path
                 else:
-                    self.listing.left_out.append(path.relative_to(self.root).as_posix())
+                    self.listing.leave_out(self._name(path), kind_of(name))
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
 
     def _is_wanted(self, path: Path, is_known: bool) -> bool:
         """Look into a file. If that is impossible and the suffix is known, the reader reports it."""
-        all_text = self.listing.all_text
-        if not is_known and (_is_special(path) or (is_media(path.name) and not all_text)):
+        all_files = self.listing.all_files
+        if not is_known and (_is_special(path) or (is_media(path.name) and not all_files)):
             return False
         try:
             with path.open("rb", buffering=0) as stream:
@@ -277,7 +308,7 @@ class _Walk:
                 sample = sample_of(stream, size, is_known=is_known)
         except (OSError, ValueError):
             return is_known
-        return is_worth_reading(path.name, sample, size, all_text=all_text)
+        return is_worth_reading(path.name, sample, size, all_text=all_files)
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:
@@ -306,6 +337,19 @@ class _Walk:
     def _unlisted(self, error: OSError) -> None:
         reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
         self.listing.failed.append(Failure(str(error.filename), SourceError(reason)))
+
+
+def _not_ignored(name: str, end: str) -> str:  # noqa: ARG001, see `Ignored.enter`
+    return ""
+
+
+def _files_in(folder: Path) -> int:
+    """Count the files of a folder that are not hidden. None of a link, whose target may be anywhere."""
+    count = 0
+    for _, folders, names in () if _is_link(folder) else os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        count += sum(not name.startswith(".") for name in names)
+    return count
 
 
 def _is_special(path: Path) -> bool:

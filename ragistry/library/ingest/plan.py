@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypedDict
 
 from ragistry.errors import SourceError, SourceNotFoundError
@@ -21,6 +21,7 @@ from ragistry.library.ingest.folder import (
     without_covered,
 )
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
+from ragistry.library.ingest.ignore import IGNORE_FILES
 from ragistry.library.ingest.metadata_tables import TABLES, add_tables
 from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
@@ -103,8 +104,11 @@ class IngestOptions(TypedDict, total=False):
             in ``vanished``. Nothing is deleted if a part of the folder cannot be listed, or if the folder has no file,
             because an unmounted disk looks the same.
         follow_links: Enter links that lead out of the folder. Otherwise they are left out with a warning.
-        all_text: Read all files that are text. Otherwise keys and credentials, lock files, source maps, minified and
-            encoded text, and text of an unknown format over 5 MB are left out, and counted in ``left_out``.
+        exclude: Patterns of files and folders to leave out of an ingested folder, as in a ``.gitignore`` there. They
+            are kept with the folder, for its next ingests too, until others are given; an empty list removes them.
+        all_files: Read all files that are text. Otherwise ignored and excluded files, keys and credentials, lock files,
+            source maps, minified and encoded text, and text of an unknown format over 5 MB are left out, and counted
+            in ``left_out``.
         replace: Replace another source of the same name.
         allow_private: Fetch pages from private addresses too.
         changed: Read only the files of folders at and below these paths; None to read all.
@@ -118,7 +122,8 @@ class IngestOptions(TypedDict, total=False):
 
     prune: bool
     follow_links: bool
-    all_text: bool
+    exclude: Sequence[str] | None
+    all_files: bool
     replace: bool
     allow_private: bool
     changed: Collection[str] | None
@@ -152,7 +157,7 @@ def plan_ingest(
     for path in paths:
         _check_path(path, stored)
     if len(paths) > 1:
-        paths = without_covered(paths, follow_links=options.get("follow_links", False))
+        paths = without_covered(paths, lambda path: _listed(path, options))
     for path in paths:
         if is_folder(path):
             try:
@@ -180,11 +185,11 @@ def plan_ingest(
 def _add_folder(
     plan: IngestPlan, path: str | Path, stored: Stored, limits: ExtractLimits, options: IngestOptions
 ) -> None:
-    follow_links, changed = options.get("follow_links", False), options.get("changed")
-    listing = list_folder(path, follow_links=follow_links, all_text=options.get("all_text", False))
+    listing, changed = _listed(path, options), options.get("changed")
     known = stored(listing.root) if listing.complete else []
-    gone = vanished(listing, known, follow_links=follow_links)
-    if not (listing.files or listing.failed or listing.links or listing.special or gone):
+    gone = vanished(listing, known, follow_links=options.get("follow_links", False))
+    unread = _no_longer_read(listing, known)
+    if not (listing.files or listing.failed or listing.links or listing.special or gone or unread):
         raise nothing_readable(listing)
     if plan.prune and gone and not listing.files:
         raise emptied(path, plan.collection, gone)
@@ -197,10 +202,19 @@ def _add_folder(
         IngestReport(
             failed=[*listing.failed, *listing.special],
             vanished=gone,
-            warnings=[*listing.warnings(), *_first_text(listing, known), *_no_longer_read(listing, known), *warnings],
+            warnings=[*listing.warnings(), *_first_text(listing, known), *unread, *warnings],
             unread=dict(listing.unread),
-            left_out=dict(Counter(map(kind_of, listing.left_out))),
+            left_out=dict(listing.counts),
         )
+    )
+
+
+def _listed(path: str | Path, options: IngestOptions) -> Listing:
+    return list_folder(
+        path,
+        follow_links=options.get("follow_links", False),
+        all_files=options.get("all_files", False),
+        exclude=options.get("exclude") or (),
     )
 
 
@@ -240,23 +254,23 @@ def _is_format(name: str) -> bool:
 
 
 def _no_longer_read(listing: Listing, known: Sequence[SourceInfo]) -> list[str]:
-    """Name the sources whose files are left out now, such as lock files."""
+    """Name the sources whose files are left out now, such as lock files and those of ignored folders."""
     left_out, start = set(listing.left_out), start_of(listing.root)
-    names = [info.source_file for info in known if info.source_path == start + info.source_file]
-    names = [repr(name) for name in names if name in left_out]
+    names = [info.source_file for info in known if left_out and info.source_path == start + info.source_file]
+    names = [repr(one) for one in names if not left_out.isdisjoint([one, *map(str, PurePosixPath(one).parents)])]
     if not names:
         return []
     sources = numbered(len(names), "of its sources [is|are] no longer read and [stays as it was|stay as they were]")
     more = ", …" if len(names) > SHOWN else ""
     return [
         f"{str(listing.root)!r}: {sources} ({', '.join(names[:SHOWN])}{more}); "
-        "delete with `ragistry sources delete`, or read with `ragistry ingest --all-text`"
+        "delete with `ragistry sources delete`, or read with `ragistry ingest --all`"
     ]
 
 
 def _changed(path: str) -> str:
-    """Return the path with the files to read again: of a table of metadata, its folder."""
-    return str(Path(path).parent) if Path(path).name.lower() in TABLES else path
+    """Return the path with the files to read again: of a table of metadata, or of rules to ignore, its folder."""
+    return str(Path(path).parent) if Path(path).name.lower() in (*TABLES, *IGNORE_FILES) else path
 
 
 def _check_path(path: str | Path, stored: Stored) -> None:

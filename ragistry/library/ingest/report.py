@@ -42,8 +42,9 @@ class IngestReport:
         vanished: Sources of the collection whose files are no longer in the folder.
         warnings: Warnings about ingested sources, and about links and unsupported formats.
         unread: Number of documents of each unsupported format, by suffix.
-        left_out: Number of other files of folders and zip files that were left out, by suffix: files that are not text,
-            keys and credentials, lock files, source maps, minified and encoded text, and text over 5 MB.
+        left_out: Number of other files of folders and zip files that were left out. By suffix: files that are not text,
+            keys and credentials, lock files, source maps, minified and encoded text, and text over 5 MB. By the reason:
+            ignored files.
         chunks: Number of chunks written.
         embedded: Number of chunks embedded.
     """
@@ -76,7 +77,7 @@ LINE = 80
 
 
 def left_out_kinds(counts: Mapping[str, int], width: int = 60) -> str:
-    """List numbers of files by suffix, the most frequent first, in about ``width`` characters."""
+    """List numbers of files by suffix or reason, the most frequent first, in about ``width`` characters."""
     kinds = [f"{number:,} {suffix}" for suffix, number in Counter(counts).most_common()]
     if len(", ".join(kinds)) <= width:
         return ", ".join(kinds)
@@ -89,15 +90,13 @@ def left_out_line(report: IngestReport) -> str:
     """Return one line about the files that were left out; empty if there were none."""
     if not report.left_out:
         return ""
-    files = numbered(sum(report.left_out.values()), "file[|s]")
-    more = "keys, encoded text: --all-text" if is_surprising(report.left_out) else "read text with --all-text"
-    width = LINE - len(f"left out: {files} (); {more}")
-    return f"{files} ({left_out_kinds(report.left_out, width)}); {more}"
+    more = "; read with --all" if is_surprising(report.left_out) else "; read text with --all"
+    return f"{left_out_kinds(report.left_out, LINE - len(f'left out: {more}'))}{more}"
 
 
 def is_surprising(counts: Mapping[str, int]) -> bool:
-    """Return whether files of a format that is read are among those left out, because of their content or name."""
-    return any(map(is_readable, counts))
+    """Return whether files were left out that would be read if their content, name or folder were another."""
+    return any(is_readable(kind) or kind.startswith(("ignored ", "in ")) for kind in counts)
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:

@@ -1,0 +1,266 @@
+"""Decide which files of a folder are ignored: by ``.gitignore`` and ``.ignore``, by a pattern of the user, or by name.
+
+A pattern matches what git matches with it. Git compares bytes, so text has one character for each byte here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Collection, Iterable, Iterator
+from errno import EFBIG
+from pathlib import Path
+from stat import S_ISREG
+
+from ragistry.errors import SourceError
+from ragistry.library.ingest.report import Failure
+
+IGNORE_FILES = (".ignore", ".gitignore")
+"""Names of the files with patterns."""
+_REPOSITORY = ".git"
+_FILLED_BY_PROGRAMS: dict[str, frozenset[str]] = {
+    "node_modules": frozenset(),
+    "__pycache__": frozenset(),
+    "target": frozenset(["Cargo.toml", "pom.xml"]),
+    "dist": frozenset(["package.json", "pyproject.toml"]),
+}
+"""Folders that programs fill; some only count beside one of these files."""
+_LARGEST = 1_000_000
+"""Maximum size of a file with patterns in bytes."""
+_LONGEST = 4_096
+"""Maximum length of a pattern, which is that of a path."""
+
+_DOT = re.compile(r"\.")
+_WILD = re.compile(r"[*?[\\]")
+_SUFFIX = re.compile(r"\*\.[^*?[\\/]*")
+_ITEM = r"(?>(?:\\.|ONE)-(?:\\.|[^]\\])|\[:[^]]*:\]|\\.|ONE)"
+_FIRST, _MORE = (_ITEM.replace("ONE", one) for one in (r"[^\\]", r"[^]\\]"))
+_ITEMS = re.compile(_FIRST, re.DOTALL)
+_ENDS = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
+_TOKEN = re.compile(rf"\\.|\*+|\[(?:([!^])|(?![!^]))({_FIRST}{_MORE}*)\]|.", re.DOTALL)
+_CLASSES = {
+    "[:alnum:]": "0-9A-Za-z",
+    "[:alpha:]": "A-Za-z",
+    "[:blank:]": r" \t",
+    "[:cntrl:]": r"\0-\x1f\x7f",
+    "[:digit:]": "0-9",
+    "[:graph:]": "!-~",
+    "[:lower:]": "a-z",
+    "[:print:]": " -~",
+    "[:punct:]": r"!-/:-@\[-`{-~",
+    "[:space:]": r"\t-\r ",
+    "[:upper:]": "A-Z",
+    "[:xdigit:]": "0-9A-Fa-f",
+}
+_NEVER = "(?!)"
+"""An expression that matches nothing."""
+
+
+class Rules:
+    """The patterns of one file. The last one that matches decides.
+
+    Names and suffixes are looked up. The other patterns are joined to one regular expression for each run of patterns
+    that ignore, or that do not, so that a file with thousands of patterns stays usable.
+
+    Attributes:
+        reason: Why a file is left out that these patterns ignore.
+    """
+
+    def __init__(self, patterns: Iterable[str], reason: str, start: int) -> None:
+        """``start`` is where the part of a path begins that the patterns describe."""
+        self.reason = reason
+        self._start = start
+        self._literal: dict[str, int] = {}
+        runs: dict[int, tuple[list[str], list[str]]] = {}
+        run = 1  # odd if its patterns ignore
+        for pattern in patterns:
+            if len(pattern) > _LONGEST:
+                continue
+            glob = pattern.removeprefix("!")
+            run += (glob == pattern) != run % 2
+            end = "/" if glob.endswith("/") else ""
+            glob = glob.removesuffix("/")
+            is_path = "/" in glob
+            glob = glob.removeprefix("/")
+            if not _WILD.search(glob) or (not is_path and _SUFFIX.fullmatch(glob)):
+                self._literal["/" * is_path + glob + end] = run
+            else:
+                runs.setdefault(run, ([], []))[is_path].append(_regex_of(glob, is_path=is_path) + (end or "/?"))
+        joined = {run: [re.compile("|".join(one) or _NEVER, re.DOTALL) for one in globs] for run, globs in runs.items()}
+        self._globs = sorted(joined.items(), reverse=True)
+
+    def ignores(self, path: str, end: str) -> bool | None:
+        """Return whether a path is ignored, None if no pattern matches; ``end`` is ``/`` for a folder."""
+        inside = path[self._start :]
+        name = inside[inside.rfind("/") + 1 :]
+        keys = [name, f"/{inside}", *(f"*{name[dot.start() :]}" for dot in _DOT.finditer(name))]
+        if end:
+            keys += [key + end for key in keys]
+        found = max([self._literal.get(key, 0) for key in keys])
+        for run, (names, paths) in self._globs:
+            if run <= found:
+                break
+            if names.fullmatch(name + end) or paths.fullmatch(inside + end):
+                found = run
+        return bool(found % 2) if found else None
+
+
+def _regex_of(glob: str, *, is_path: bool) -> str:
+    """Translate a pattern with wildcards.
+
+    What follows ``*`` or ``**/`` is matched where it comes first, and kept (``(?>``): only the last part has to be
+    found at the end. So the time is bounded for every pattern.
+    """
+    parts, end, at = [[""]], "", 0
+    first = _WILD.search(glob)
+    while at < len(glob):
+        match = _TOKEN.match(glob, at)
+        assert match is not None
+        before, token, at = at, match[0], match.end()
+        if token[0] != "*":
+            if (translated := _regex_of_token(match)) == _NEVER:
+                return _NEVER
+            parts[-1][-1] += translated
+        elif not (
+            is_path
+            and len(token) > 1
+            and (first is None or before == first.start() or glob[before - 1] == "/")
+            and glob[at : at + 1] in ("", "/")
+        ):
+            parts[-1].append("")
+        elif at == len(glob):
+            end = ".+" if glob[:before].endswith("/") else ".*"
+        else:
+            parts.append([""])
+            at += 1
+    regex = ""
+    for number, (start, *others) in enumerate(parts):
+        more = "".join(f"(?>[^/]*?{one})" for one in others[:-1]) + "".join(f"[^/]*{one}" for one in others[-1:])
+        part = ("(?:.*?/)??" if number else "") + start + more
+        regex += part if number == len(parts) - 1 else f"(?>{part})"
+    return regex + end
+
+
+def _regex_of_token(token: re.Match[str]) -> str:
+    text, negated, items = token[0], token[1], token[2]
+    if items is None:
+        return {"?": "[^/]", "[": _NEVER, "\\": _NEVER}.get(text) or re.escape(text[-1])
+    found = ""
+    for item in _ITEMS.findall(items):
+        if item.startswith("[:"):
+            if item not in _CLASSES:
+                return _NEVER
+            found += _CLASSES[item]
+        elif ends := _ENDS.fullmatch(item):  # git takes the first one also of a range from high to low
+            first, last = ends[1], ends[2] or ends[1]
+            found += f"{re.escape(first)}-{re.escape(max(first, last))}"
+    return f"(?!/)[{'^' if negated else ''}{found}]"
+
+
+_Chains = tuple[list[Rules], list[Rules]]
+"""The rules of ``.ignore`` and of git, the strongest first."""
+
+
+def _patterns_in(data: bytes) -> Iterator[str]:
+    for line in data.removeprefix(BOM_UTF8).decode("latin-1").split("\n"):
+        if not line.startswith("#"):
+            pattern = line.removesuffix("\r").partition("\0")[0]
+            trimmed = pattern.rstrip(" ")
+            escapes = len(trimmed) - len(trimmed.rstrip("\\"))
+            yield trimmed + " " * (trimmed != pattern and escapes % 2)
+
+
+def _as_bytes(text: str) -> str:
+    return text if text.isascii() else os.fsencode(text).decode("latin-1")
+
+
+class Ignored:
+    """What is ignored below a folder. A walk from the top enters its folders.
+
+    Args:
+        root: The folder. The rules of its parents count up to the root of their repository, unless they ignore it.
+        exclude: Patterns of the user.
+        failed: Gets the files with patterns that cannot be read.
+    """
+
+    def __init__(self, root: Path, exclude: Iterable[str], failed: list[Failure]) -> None:
+        self._root, self._real, self._failed = root, Path(os.path.realpath(root)), failed
+        patterns = [_as_bytes(one) for one in exclude if one]
+        self._exclude = [Rules(patterns, "ignored by --exclude", len(_place(self._real)))] if patterns else []
+        self._above = {root.parent: self._rules_above()}
+
+    def enter(self, folder: Path, names: Collection[str]) -> Callable[[str, str], str]:
+        """Return a function that returns why a file or subfolder is ignored; empty if it is not.
+
+        Args:
+            folder: The folder, after the folder that contains it.
+            names: Names of its files and subfolders.
+        """
+        place = _place(self._real / folder.relative_to(self._root))
+        ours, gits = self._above[folder] = self._with_files(folder, place, names, self._above[folder.parent])
+        rules = [*self._exclude, *ours, *gits]
+
+        def why(name: str, end: str) -> str:
+            path = place + _as_bytes(name)
+            if (decided := _decided(rules, path, end)) is not None:
+                return decided
+            beside = _FILLED_BY_PROGRAMS.get(name) if end else None
+            return f"in {name}" if beside is not None and (not beside or not beside.isdisjoint(names)) else ""
+
+        return why
+
+    def _rules_above(self) -> _Chains:
+        """Read the files of the folders above, from the root of the repository on."""
+        chains: _Chains = [], []
+        above = [self._real, *self._real.parents]
+        top = next((number for number, folder in enumerate(above) if os.path.lexists(folder / _REPOSITORY)), 0)
+        for number in range(top, 0, -1):
+            names = (*IGNORE_FILES, *([_REPOSITORY] if number == top else []))
+            chains = self._with_files(above[number], _place(above[number]), names, chains)
+            if _decided([*chains[0], *chains[1]], _place(above[number - 1])[:-1], "/"):
+                return [], []
+        return chains
+
+    def _with_files(self, folder: Path, place: str, names: Collection[str], above: _Chains) -> _Chains:
+        """Add the rules of a folder. Those of ``.ignore`` come before all of git, and the deepest ones first."""
+        ours, gits = above
+        if _REPOSITORY in names:
+            gits = self._read(folder, f"{_REPOSITORY}/info/exclude", place)
+        if ".ignore" in names:
+            ours = [*self._read(folder, ".ignore", place), *ours]
+        if ".gitignore" in names:
+            gits = [*self._read(folder, ".gitignore", place), *gits]
+        return ours, gits
+
+    def _read(self, folder: Path, name: str, place: str) -> list[Rules]:
+        """Read a file with patterns. As git does, follow no link."""
+        path = folder / name
+        try:
+            status = path.lstat()
+            if not S_ISREG(status.st_mode):
+                return []
+            if status.st_size > _LARGEST:
+                raise OSError(EFBIG, os.strerror(EFBIG))
+            data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            reason = f"{str(path)!r} cannot be read, so what it ignores is read: {error.strerror}; make it readable"
+            self._failed.append(Failure(str(path), SourceError(reason)))
+            return []
+        patterns = [one for one in _patterns_in(data) if one]
+        return [Rules(patterns, f"ignored by {name}", len(place))] if patterns else []
+
+
+def _place(folder: Path) -> str:
+    """Return the path of a folder, as bytes, with a ``/`` at its end."""
+    return _as_bytes(f"{folder.as_posix().rstrip('/')}/")
+
+
+def _decided(rules: Iterable[Rules], path: str, end: str) -> str | None:
+    """Return why the first rules with a pattern for a path ignore it; empty if they do not, None without a pattern."""
+    for one in rules:
+        if (ignores := one.ignores(path, end)) is not None:
+            return one.reason if ignores else ""
+    return None
