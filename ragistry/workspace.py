@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -112,6 +112,16 @@ def _techniques_file(root: Path) -> Path:
     return path if is_there(path) else DEFAULTS / "techniques.yaml"
 
 
+def _kept(build: Callable[[Workspace], Part]) -> Callable[[Workspace], Part]:
+    """Build a part of a workspace on first use, and keep it until the workspace is closed."""
+
+    @wraps(build)
+    def part(workspace: Workspace) -> Part:
+        return workspace._part(build.__name__, partial(build, workspace))
+
+    return part
+
+
 class Workspace(WorkspaceMethods):
     """The composition root, built by `open_workspace`. Close it, or use it in a ``with`` block.
 
@@ -144,24 +154,70 @@ class Workspace(WorkspaceMethods):
         return html_table([f"Workspace {self.root}"], ["collection", "description", "sources", "chunks"], rows)
 
     @property
+    @_kept
     def embedder(self) -> Embedder:
         """The embedder that ``embed_model`` names."""
-        return self._part("embedder", self._make_embedder)
+        settings = self.settings
+        try:
+            return self._choose_embedder(settings.embed_model)
+        except ConfigError as error:
+            address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
+            origin = self.origins[next((name for name in ("embed_model", "runtime") if name in str(error)), address)]
+            raise InvalidConfigError(f"{origin}: {error}") from error
 
     @property
+    @_kept
     def store(self) -> LibraryStore:
         """The store of chunks and vectors."""
-        return self._part("store", partial(self.open_store, self._store_choice))
+        return self.open_store(self._store_choice)
 
     @property
+    @_kept
     def library(self) -> DocumentService:
         """The collections, to ingest and search."""
-        return self._part("library", self._make_library)
+        from ragistry.library.asked import FILE as QUESTIONS
+        from ragistry.library.asked import QuestionLog
+        from ragistry.models.token_file import TokenVectorKeeper
+
+        collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
+        folder = self.path_of(self.settings.data_dir)
+        token_file = self._part("token_file", lambda: _token_file(folder))  # `close` closes parts
+        keeper = TokenVectorKeeper(token_file, self._token_models() if self.settings.keep_token_vectors else ())
+        return DocumentService(
+            collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
+            after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
+            after_erase=partial(self._remove_answers, folder / ANSWERS), generator=self._default_generator,
+            questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
+        )  # fmt: skip
 
     @property
+    @_kept
     def reading(self) -> ReadOptions:
         """How sources are read and cut."""
-        return self._part("reading", self._make_reading)
+        settings = self.settings
+        size, overlap = chunking_of(settings.embed_model)
+        if settings.chunk_size != "auto":
+            # a default overlap keeps its share of the chunk
+            size, overlap = settings.chunk_size, settings.chunk_size * overlap // size
+        if settings.chunk_overlap != "auto":
+            overlap = settings.chunk_overlap
+        if overlap >= size:
+            raise InvalidConfigError(
+                f"{self.origins['chunk_overlap']}: chunk_overlap: {overlap} is not below chunk_size {size} "
+                f"({self.origins['chunk_size']}); make it smaller"
+            )
+        limits = settings.limits
+        return ReadOptions(
+            size,
+            overlap,
+            settings.chunk_size == "auto",
+            settings.pdf_engine,
+            ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
+            settings.index_headings,
+            settings.language,
+            settings.language if settings.ocr == "auto" and has_tesseract() else "",
+            readers={suffix: self._reader(suffix, name) for suffix, name in settings.readers.items()},
+        )
 
     @property
     def folder(self) -> Path:
@@ -169,24 +225,41 @@ class Workspace(WorkspaceMethods):
         return self.path_of(self.settings.data_dir) / DERIVED
 
     @property
+    @_kept
     def repositories(self) -> Repositories:
         """The documentation repositories, each in its own store."""
-        return self._part("repositories", self._make_repositories)
+        from ragistry.library.repositories.repository import Repositories
+
+        names = self.target_names
+        return Repositories(names.repositories, self.embedder, self.reading, partial(names.used_by, but="repository"))
 
     @property
+    @_kept
     def archives(self) -> ArchiveTargets:
         """The archives of vector_stores.yaml: collections of other Chroma servers."""
-        return self._part("archives", self._make_archives)
+        targets: ArchiveTargets = resolve_object("ragistry.library.remote.technique:ArchiveTargets")(
+            self.settings.archives
+        )
+        return targets
 
     @property
+    @_kept
     def targets(self) -> WorkspaceTargets:
         """The targets of routing: collections, repositories, archives, and those passed to its ``add``."""
-        return self._part("targets", self._make_targets)
+        from ragistry.library.targets import WorkspaceTargets
+
+        targets = WorkspaceTargets(self.library, self.repositories, self.technique_over)
+        targets.add(*(self.archives.targets() if self.settings.archives else ()))
+        return targets
 
     @property
+    @_kept
     def target_names(self) -> TargetNames:
         """The names of the collections, repositories and archives."""
-        return self._part("target_names", self._make_target_names)
+        from ragistry.library.targets import TargetNames
+
+        folder = self.path_of(self.settings.data_dir) / REPOSITORIES
+        return TargetNames(CollectionsFile(self.root), folder, self.settings.archives)
 
     def technique(self, name: str) -> RegisteredTechnique:
         """Return a technique of techniques.yaml by its name. Raises `UnknownTechniqueError`.
@@ -260,15 +333,6 @@ class Workspace(WorkspaceMethods):
                     return found
         return None
 
-    def _make_embedder(self) -> Embedder:
-        settings = self.settings
-        try:
-            return self._choose_embedder(settings.embed_model)
-        except ConfigError as error:
-            address = "ollama_host" if uses_ollama(settings.embed_model) else "embed_url"
-            origin = self.origins[next((name for name in ("embed_model", "runtime") if name in str(error)), address)]
-            raise InvalidConfigError(f"{origin}: {error}") from error
-
     def open_store(self, choice: StoreChoice) -> LibraryStore:
         """Return a store with the data folder, language and name of this workspace. The caller closes it.
 
@@ -283,31 +347,6 @@ class Workspace(WorkspaceMethods):
             collection=settings.collection,
         )
 
-    def _make_repositories(self) -> Repositories:
-        from ragistry.library.repositories.repository import Repositories
-
-        names = self.target_names
-        return Repositories(names.repositories, self.embedder, self.reading, partial(names.used_by, but="repository"))
-
-    def _make_target_names(self) -> TargetNames:
-        from ragistry.library.targets import TargetNames
-
-        folder = self.path_of(self.settings.data_dir) / REPOSITORIES
-        return TargetNames(CollectionsFile(self.root), folder, self.settings.archives)
-
-    def _make_targets(self) -> WorkspaceTargets:
-        from ragistry.library.targets import WorkspaceTargets
-
-        targets = WorkspaceTargets(self.library, self.repositories, self.technique_over)
-        targets.add(*(self.archives.targets() if self.settings.archives else ()))
-        return targets
-
-    def _make_archives(self) -> ArchiveTargets:
-        targets: ArchiveTargets = resolve_object("ragistry.library.remote.technique:ArchiveTargets")(
-            self.settings.archives
-        )
-        return targets
-
     def technique_over(self, store: LibraryStore, name: str | None = None) -> RegisteredTechnique:
         """Return a technique of techniques.yaml over another store, such as that of a repository.
 
@@ -321,22 +360,6 @@ class Workspace(WorkspaceMethods):
         registry.searches_words = "text" in store.abilities
         registry.one_place, registry.language = True, self.registry.language
         return registry.get(registry.default if name is None else name)
-
-    def _make_library(self) -> DocumentService:
-        from ragistry.library.asked import FILE as QUESTIONS
-        from ragistry.library.asked import QuestionLog
-        from ragistry.models.token_file import TokenVectorKeeper
-
-        collections = CollectionsFile(self.root, lambda name: self.target_names.used_by(name, but="collection"))
-        folder = self.path_of(self.settings.data_dir)
-        token_file = self._part("token_file", lambda: _token_file(folder))  # `close` closes parts
-        keeper = TokenVectorKeeper(token_file, self._token_models() if self.settings.keep_token_vectors else ())
-        return DocumentService(
-            collections, self.store, self.embedder, self.registry, self.reading, self.settings.n_results,
-            after_write=partial(keeper.follow, self.store) if self.settings.keep_token_vectors else keeper.discard,
-            after_erase=partial(self._remove_answers, folder / ANSWERS), generator=self._default_generator,
-            questions=QuestionLog(folder / QUESTIONS) if self.settings.log_questions else None,
-        )  # fmt: skip
 
     def _remove_answers(self, file: Path) -> None:
         """Remove the answers of comparisons, because any of them may have read what was erased."""
@@ -354,32 +377,6 @@ class Workspace(WorkspaceMethods):
     def _default_generator(self) -> Generator | None:
         generators = self.models.generators
         return None if generators.default is None else generators[generators.default]
-
-    def _make_reading(self) -> ReadOptions:
-        settings = self.settings
-        size, overlap = chunking_of(settings.embed_model)
-        if settings.chunk_size != "auto":
-            # a default overlap keeps its share of the chunk
-            size, overlap = settings.chunk_size, settings.chunk_size * overlap // size
-        if settings.chunk_overlap != "auto":
-            overlap = settings.chunk_overlap
-        if overlap >= size:
-            raise InvalidConfigError(
-                f"{self.origins['chunk_overlap']}: chunk_overlap: {overlap} is not below chunk_size {size} "
-                f"({self.origins['chunk_size']}); make it smaller"
-            )
-        limits = settings.limits
-        return ReadOptions(
-            size,
-            overlap,
-            settings.chunk_size == "auto",
-            settings.pdf_engine,
-            ExtractLimits(limits.seconds, limits.pages, limits.megabytes * 1_000_000, limits.characters, limits.memory),
-            settings.index_headings,
-            settings.language,
-            settings.language if settings.ocr == "auto" and has_tesseract() else "",
-            readers={suffix: self._reader(suffix, name) for suffix, name in settings.readers.items()},
-        )
 
     def _reader(self, suffix: str, name: str) -> AddedReader:
         file = self._files.get("documents.yaml")
