@@ -106,7 +106,6 @@ def _try_workspace(path: Path) -> list[CheckResult]:
             store,
             *_repositories(opened, with_model=model.state == "ok"),
             *_archives(opened),
-            *_answers(opened),
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
             *(_missing_sources(opened) if store.state == "ok" else ()),
@@ -114,26 +113,6 @@ def _try_workspace(path: Path) -> list[CheckResult]:
             *(_copies(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
-
-
-def _answers(opened: Workspace) -> list[CheckResult]:
-    """Count the answers of models that comparisons keep."""
-    from ragistry.config.folder import ANSWERS
-
-    file = opened.path_of(opened.settings.data_dir) / ANSWERS
-    try:
-        if not file.exists():
-            return []
-    except PermissionError:  # reported as the store's error
-        return []
-    from ragistry.evaluation.systems.recorded_answers import AnswerStore
-
-    def count() -> str:
-        size = file.stat().st_size / 1e6
-        answers = numbered(AnswerStore(file).count(), "answer[|s]")
-        return f"{answers} of models kept by comparisons in {str(file)!r}, {size:,.1f} MB"
-
-    return [_try("answers", count)]
 
 
 def _try(name: str, check: Callable[[], str]) -> CheckResult:

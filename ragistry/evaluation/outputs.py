@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,32 +27,16 @@ def check_outputs(*, files: Paths, folders: Paths, seed: int) -> None:
         seed: The seed of the comparison.
 
     Raises:
-        EvaluationError: A path cannot be written, or the seed is not valid; the error lists every problem.
+        EvaluationError: A path cannot be written, or the seed is not valid.
     """
-    asked = {name: Path(path) for name, path in {**files, **folders}.items() if path is not None}
-    problems = [
-        f"{one} and {other} would both be written to {str(asked[one])!r}; choose different paths"
-        for one, other in combinations([name for name in files if name in asked], 2)
-        if asked[one].absolute() == asked[other].absolute()
-    ]
-    for name, path in asked.items():
-        kind, wrong = "folder" if name in folders else "file", ""
+    for name, asked in {**files, **folders}.items():
+        path, kind = Path(asked or "."), "folder" if name in folders else "file"
         above = next(part for part in (path, *path.absolute().parents) if os.path.lexists(part))
-        if kind == "file" and path.is_dir():
-            wrong = "it is a folder"
-        elif kind == "folder" and path.is_file():
-            wrong = "it is a file"
-        elif above != path and not above.is_dir():
-            wrong = "a part of its path is not a folder"
-        elif not os.access(above, os.W_OK):
-            wrong = f"{str(above)!r} is not writable"
-        if wrong:
-            problems.append(f"cannot write the {name} {str(path)!r}: {wrong}; choose another {kind}")
+        fits = path.is_dir() == (kind == "folder") if above == path else above.is_dir()
+        if asked is not None and not (fits and os.access(above, os.W_OK)):
+            raise EvaluationError(f"cannot write the {name} to {str(path)!r}; choose another {kind}")
     if type(seed) is not int or seed < 0:
-        problems.append(f"seed is {seed!r}; it must be a whole number from 0")
-    if problems:
-        count = [f"{len(problems)} problems:"] if len(problems) > 1 else []
-        raise EvaluationError("\n  ".join([*count, *problems]))
+        raise EvaluationError(f"seed is {seed!r}; it must be a whole number from 0")
 
 
 def write_runs(folder: Path, runs: Mapping[str, Run], failed: Iterable[str] = ()) -> None:

@@ -151,10 +151,11 @@ def test_technique_that_fails_gives_exit_code_1(ragistry: Run, corpus: Corpus) -
 
 def test_every_output_is_tried_before_any_work(ragistry: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    outputs = ("--html", "topics", "--markdown", "file/x.md", "--runs", "file", "--answers", "file/c", "--seed", "-1")
-    done = ragistry(*COMPARE, *outputs)
-    assert (done.code, done.out) == (1, "")
-    check_message(done.err, "5 problems", "'topics'", "'file/x.md'", "'file'", "'file/c'", "-1")
+    outputs = {"--html": "topics", "--markdown": "file/x.md", "--runs": "file", "--answers": "file/c", "--seed": "-1"}
+    for option, value in outputs.items():
+        done = ragistry(*COMPARE, option, value)
+        assert (done.code, done.out) == (1, "")
+        check_message(done.err, value)
     assert not (tmp_path / ".ragistry").exists()
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.config.folder import ANSWERS
-from ragistry.evaluation.systems.recorded_answers import AnswerStore
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.openai_server import OpenAIServer
 from tests.cli.conftest import Run
@@ -161,14 +159,3 @@ def test_doctor_works_without_the_extra_chroma(tmp_path: Path, stores: str, fail
     assert findings["versions"][0] == "ok"
     assert "chromadb" not in findings["versions"][1]
     assert done.returncode == bool(failed)
-
-
-def test_kept_answers_of_comparisons_are_counted(ragistry: Run, tmp_path: Path) -> None:
-    file = tmp_path / ".ragistry" / ANSWERS
-    AnswerStore(file).add({"use": "one"}, [({"role": "prompt", "text": "a question"}, b"1")])
-    state, detail = ragistry("doctor", "--json").findings["answers"]
-    assert (state, detail.split(" of ")[0]) == ("ok", "1 answer")
-    file.write_bytes(b"no database" * 100)
-    state, detail = ragistry("doctor", "--json").findings["answers"]
-    assert state == "failed"
-    check_message(detail, "answers.db")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,11 @@ from ragistry.trace import collect, degraded, model_call, stage
 from ragistry.types import Role
 from tests.evaluation.small_sets import hashed_workspace, topics, with_sql
 from tests.messages import refused
+
+
+def count(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("SELECT count(*) FROM answers").fetchone()[0]
 
 
 class Answer(BaseModel):
@@ -134,7 +141,7 @@ def test_failed_answer_is_not_kept_and_the_file_has_no_question(file):
     for _ in range(2):
         with refused(EvaluationError):
             talker.generate("fail")
-    assert AnswerStore(file).count() == 1
+    assert count(file) == 1
     content = file.read_bytes()
     assert not any(text in content for text in (b"secret", b"question", b"fail", b"a text", b"http"))
 
@@ -159,7 +166,7 @@ def test_another_model_or_setting_is_asked(file):
     assert said == ["answer 1: ⟨one⟩"] * 2
     kept(AnswerStore(file), Judge("http://two:80")).rerank("tea", ["rain"])  # type: ignore[attr-defined]
     kept(AnswerStore(file), Judge("http://bob:hunter2@two:80")).rerank("tea", ["rain"])  # type: ignore[attr-defined]
-    assert AnswerStore(file).count() == 3, "a password does not distinguish models"
+    assert count(file) == 3, "a password does not distinguish models"
 
 
 def test_embedder_that_cannot_be_reached_answers_from_the_file(file):

@@ -121,12 +121,6 @@ class AnswerStore:
         if problems:
             raise self._damaged(problems[0])
 
-    def count(self) -> int:
-        """Return the number of answers."""
-        with self._open() as connection:
-            [number] = connection.execute("SELECT count(*) FROM answers").fetchone()
-        return int(number)
-
     def known_embedder(self, name: str) -> dict[str, Any] | None:
         """Return the identity that an embedder had when it was last reached."""
         with self._open() as connection:
