@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragistry.config.archives import Archives, ArchiveSettings, Language, clamped
 from ragistry.config.problems import parse_config
 from ragistry.errors import InvalidConfigError, RagistryError
-from ragistry.library.remote.calls import Outcomes, concurrently, in_time
-from ragistry.library.remote.clients import Clients
+from ragistry.library.remote.clients import Clients, Outcomes, concurrently, in_time
 from ragistry.library.remote.collection import Archive, RemoteHit, query_embedder
 from ragistry.types import Document, EmbedderFingerprint, ScoreKind, StageScore, ranked
 from ragistry.utils.ids import content_id

@@ -24,7 +24,7 @@ from ragistry.errors import (
     ModelNotFoundError,
     RagistryError,
 )
-from ragistry.library.remote.calls import LateError
+from ragistry.library.remote.clients import LateError
 from ragistry.library.remote.collection import Archive, embed_query
 from ragistry.library.remote.technique import ArchiveTechnique, archive_target, archive_technique
 from ragistry.tools.archive_search import ArchiveAnswer, ArchiveSearch, ChromaRagConfig, extract_rag_config

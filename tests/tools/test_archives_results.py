@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragistry.errors import ChromaDBConnectionError, ModelError, StoreError
-from ragistry.library.remote.calls import LateError
+from ragistry.library.remote.clients import LateError
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.tools.archive_search import ArchiveAnswer

@@ -23,7 +23,7 @@ from ragistry.errors import (
     QueryError,
     RagistryError,
 )
-from ragistry.library.remote.calls import LateError, concurrently
+from ragistry.library.remote.clients import LateError, concurrently
 from ragistry.testing.chroma_server import chroma_server
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer

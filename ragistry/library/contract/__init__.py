@@ -28,8 +28,12 @@ from ragistry.errors import (
     StoreCorruptError,
 )
 from ragistry.library.contract.chunks import (
+    CollectionInfo,
+    DocumentChunk,
     OnDuplicate,
     OnEmpty,
+    RetrievalMatch,
+    RetrievalResult,
     as_json,
     chunks_to_write,
     from_stored,
@@ -49,7 +53,6 @@ from ragistry.library.contract.entries import (
     put_entry,
     read_entry,
 )
-from ragistry.library.contract.types import CollectionInfo, DocumentChunk, RetrievalMatch, RetrievalResult
 from ragistry.protocols import Embedder, LibraryStore
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.trace import collect

@@ -1,4 +1,4 @@
-"""Conversion of the contract's chunks to chunks of a store, and back.
+"""The types of the storage contract, and conversion of its chunks to chunks of a store and back.
 
 Metadata are returned unchanged. Values that a store supports keep their key, so that conditions find them. All other
 values (nested values, empty lists, null, integers above 64 bits, reserved keys) are stored in one JSON text under
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PureWindowsPath
 from typing import Any, Literal
 
+from ragistry import types
 from ragistry.errors import DuplicateChunkIDError, InvalidChunkError
-from ragistry.library.contract.types import DocumentChunk
 from ragistry.stores.chunk_checks import check_chunks, refuse
 from ragistry.types import Chunk, Document, EmbeddedChunk
 from ragistry.utils.metadata import MAX_VALUE_BYTES, stored_metadata, text_problem
@@ -37,6 +37,76 @@ FIELDS = {
 }
 """Metadata keys of the contract, and the corresponding fields of a chunk."""
 REMEDY = "give text, numbers, truth values, lists and mappings"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChunk:
+    """A piece of a file of a documentation repository, before it is stored.
+
+    Attributes:
+        chunk_id: Id that is unique in its collection.
+        content: The text.
+        file_path: Path relative to the repository's root, with ``/``.
+        repository_name: Name of the repository.
+        heading_context: Headings above the text, such as "Installation > Prerequisites".
+        chunk_index: Position in the file, from 0.
+        token_count: Number of tokens.
+        metadata: Further JSON values (``title``, ``section``, ``tags``, ``has_code``, ``processed_at`` …), which are
+            returned unchanged. ``repository``, ``file_path``, ``heading_context``, ``chunk_index`` and ``token_count``
+            must not differ from the chunk's fields.
+    """
+
+    chunk_id: str
+    content: str
+    file_path: str
+    repository_name: str
+    heading_context: str
+    chunk_index: int
+    token_count: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalMatch:
+    """A chunk that was found; its score is the cosine similarity, 0 to 1."""
+
+    chunk_id: str
+    content: str
+    score: float
+    repository: str
+    file_path: str
+    heading_context: str
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult(types.RetrievalResult):
+    """The result of `search_chunks`; ``matches`` has the documents in another form."""
+
+    @property
+    def matches(self) -> list[RetrievalMatch]:
+        """The documents in the contract's form, best first."""
+        return [
+            RetrievalMatch(
+                document.id,
+                document.content,
+                document.score,
+                str(document.metadata.get("repository", "")),
+                str(document.metadata.get("file_path", "")),
+                str(document.metadata.get("heading_context", "")),
+                document.metadata,
+            )
+            for document in self.documents
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """A collection in the result of `list_collections`."""
+
+    name: str
+    chunk_count: int
+    metadata: dict[str, Any]
 
 
 def now() -> str:
@@ -114,10 +184,10 @@ def _field_faults(chunk: DocumentChunk) -> Iterable[str]:
     path = chunk.file_path
     if "\0" in path or path.startswith("/") or PureWindowsPath(path).is_absolute():
         yield f"has the file_path {shown(path)}; give the path relative to the repository's root"
-    for key, field in FIELDS.items():
-        value, given = getattr(chunk, field), chunk.metadata.get(key, getattr(chunk, field))
+    for key, attribute in FIELDS.items():
+        value, given = getattr(chunk, attribute), chunk.metadata.get(key, getattr(chunk, attribute))
         if value != given or type(value) is not type(given):
-            yield f"metadata {key!r} is {shown(given)}, but its {field} is {shown(value)}; leave it out"
+            yield f"metadata {key!r} is {shown(given)}, but its {attribute} is {shown(value)}; leave it out"
 
 
 def as_json(values: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragistry.config.archives import ArchiveSettings, RagArchiveConfig, archive_settings, clamped
 from ragistry.errors import ChromaDBConnectionError, ModelConnectionError, ModelError
-from ragistry.library.remote.calls import LateError, in_time
-from ragistry.library.remote.clients import Clients
+from ragistry.library.remote.clients import Clients, LateError, in_time
 from ragistry.library.remote.collection import Archive, query_embedder
 from ragistry.techniques.routing.target import Target
 from ragistry.trace import stage
