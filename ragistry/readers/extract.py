@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -72,9 +72,9 @@ def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) ->
     data = _bytes(source, limits)
     if known.place != "here" and (known.place == "unread" or not is_text(data[:SAMPLE])):
         raise _unsupported(source, suffix)
-    text, warning = _text(source, data)
+    text, warning = text_of(source, data)
     if suffix in MARKDOWN_EXTS:
-        found = _markdown(text, source, warning)
+        found = markdown(text, source, warning)
     else:
         numbers = range(1, text.count("\n") + 2)
         found = Extracted(text, source, "text", warnings=_warned(text, warning), line_numbers=numbers)
@@ -88,7 +88,7 @@ def _by_name(spec: str, *arguments: object) -> Any:
 
 def _numbered(found: Extracted, limits: ExtractLimits) -> Extracted:
     """Add the numbers of the lines of a file that is a text."""
-    source, _ = _text(found.source, _bytes(found.source, limits))
+    source, _ = text_of(found.source, _bytes(found.source, limits))
     return replace(found, line_numbers=line_numbers(found.text, source))
 
 
@@ -108,7 +108,7 @@ def extract_for_attachment(path: str | os.PathLike[str]) -> dict[str, str]:
     if suffix_of(source) in IMAGE_EXTS:
         return {"type": "image", "name": name, "data": b64encode(_bytes(source, _DEFAULT_LIMITS)).decode("ascii")}
     if suffix_of(source) in MARKDOWN_EXTS:
-        with_front_matter, _ = _text(source, _bytes(source, _DEFAULT_LIMITS))
+        with_front_matter, _ = text_of(source, _bytes(source, _DEFAULT_LIMITS))
         return {"type": "text", "name": name, "data": with_front_matter}
     return {"type": "text", "name": name, "data": extract_text(source)}
 
@@ -158,7 +158,7 @@ def _with_short_metadata(found: Extracted) -> Extracted:
     return replace(found, metadata=metadata, warnings=(*found.warnings, *(f"its {phrase}" for phrase in cut)))
 
 
-def _text(source: str, data: bytes) -> tuple[str, str]:
+def text_of(source: str, data: bytes) -> tuple[str, str]:
     """Return the text of a file that is not a PDF, newlines ``\\n``, and what was uncertain about its encoding."""
     try:
         decoded = decode(data)
@@ -167,10 +167,14 @@ def _text(source: str, data: bytes) -> tuple[str, str]:
     return without_commands(decoded.text).replace("\r\n", "\n").replace("\r", "\n"), decoded.warning
 
 
-def _markdown(text: str, source: str, warning: str) -> Extracted:
+def markdown(text: str, source: str, warning: str, clean: Callable[[str], str] | None = None) -> Extracted:
+    """Return a Markdown text without its front matter, and the metadata in it. ``clean``: removes marks from it."""
     metadata, body, malformed = front_matter.split(text)
-    lines = text.count("\n") + 1
-    numbers = range(lines - body.count("\n"), lines + 1)
+    first = text.count("\n") - body.count("\n")
+    numbers: Sequence[int] = range(first + 1, text.count("\n") + 2)
+    if clean is not None:
+        written, body = body, clean(body)
+        numbers = [first + number for number in line_numbers(body, written)]
     if not body.strip():
         body, numbers = metadata.get("title", ""), range(1, 2)  # a page that is only a name can still be found by it
     warnings = _warned(body, warning, malformed)

@@ -15,11 +15,8 @@ from ragistry.errors import ExtractionError
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.library.repositories.git import Blob, Commit
 from ragistry.library.repositories.git import content as bytes_of
-from ragistry.readers import front_matter
-from ragistry.readers.encoding import decode
-from ragistry.readers.extract import outlined
+from ragistry.readers.extract import markdown, text_of
 from ragistry.readers.extracted import Extracted, ExtractLimits
-from ragistry.readers.line_numbers import line_numbers
 from ragistry.readers.markdown import outline
 from ragistry.text.languages import AUTO, canonical_language
 
@@ -76,22 +73,11 @@ def read_page(data: bytes, path: str) -> Extracted:
     Raises:
         ExtractionError: The file is not text.
     """
-    try:
-        decoded = decode(data)
-    except ValueError as error:
-        raise ExtractionError(f"{path!r} is not a text file: {error}") from error
-    text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
-    metadata, body, malformed = front_matter.split(text)
-    written, first = body, text.count("\n") - body.count("\n")
-    body = cleaned(body)
-    numbers = [first + number for number in line_numbers(body, written)]
-    warnings = tuple(filter(None, (decoded.warning, malformed)))
-    if not body.strip():
-        body, numbers = metadata.get("title", ""), [1]  # a page with only a title can still be found
-    page = outlined(Extracted(body, path, "markdown", metadata=metadata, warnings=warnings, line_numbers=numbers))
+    text, warning = text_of(path, data)
+    page = markdown(text, path, warning, cleaned)
     title = page.metadata.get("title")
     placed = {"title": title, "heading_context": title, "section": title} if title else {}
-    return replace(page, metadata={**placed, **metadata})
+    return replace(page, metadata={**placed, **page.metadata})
 
 
 def cleaned(text: str) -> str:
