@@ -35,8 +35,6 @@ OPTIONAL_PACKAGES = ("chromadb", "psycopg", "ray")
 """Packages of extras whose versions are printed if they are installed."""
 CHUNKS_READ = 500
 """Number of chunks of a collection that are sampled for its language."""
-FAMILIES_NAMED, COPIES_NAMED = 5, 5
-"""Number of families of copies, and of sources of each, that are named."""
 State = Literal["ok", "off", "warning", "failed"]
 
 
@@ -58,7 +56,7 @@ def doctor(
 ) -> None:
     """Check the configuration, the models, the store and Ollama. Exit code 1 if a needed part fails.
 
-    Also names sources whose files are gone, and sources that are versions of one text.
+    Also names sources whose files are gone.
     """
     findings = [_versions(), *_variables(), *_try_workspace(workspace)]
     if as_json:
@@ -110,7 +108,6 @@ def _try_workspace(path: Path) -> list[CheckResult]:
             *(_orphaned(opened) if store.state != "off" else ()),
             *(_missing_sources(opened) if store.state == "ok" else ()),
             *(_languages(opened) if store.state == "ok" else ()),
-            *(_copies(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 
@@ -336,33 +333,6 @@ def _missing_sources(opened: Workspace) -> list[CheckResult]:
             f"{agreeing(len(found), '[is|are]')} still searched: {names}; `ragistry sources delete` removes them",
         )
     ]
-
-
-def _copies(opened: Workspace) -> list[CheckResult]:
-    """Report the sources that are versions of one text; nothing if all were compared and none are."""
-    from ragistry.library.copies import copied_sources
-
-    found = copied_sources(opened.store)
-    families = found.families
-    compared = f"{found.compared:,} of {numbered(found.sources, 'source[|s]')} compared"
-    if not families:
-        return [CheckResult("copies", "ok", f"none; {compared}")] if found.compared < found.sources else []
-    named = "; ".join(map(_versions_of_one, families[:FAMILIES_NAMED]))
-    more = len(families) - FAMILIES_NAMED
-    parts = [
-        named,
-        *([f"and {numbered(more, 'more famil[y|ies]')} of versions"] if more > 0 else []),
-        "the technique `newest` returns the newest first; `ragistry sources delete` removes old versions",
-        *([compared] if found.compared < found.sources else []),
-    ]
-    return [CheckResult("copies", "warning", "; ".join(parts))]
-
-
-def _versions_of_one(family: list[tuple[str, str]]) -> str:
-    """Name the sources of a family in its order, the newest first."""
-    names = ", ".join(repr(f"{collection}: {source}") for collection, source in family[:COPIES_NAMED])
-    more = len(family) - COPIES_NAMED
-    return f"{len(family):,} versions of one text: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _ollama(opened: Workspace) -> CheckResult:

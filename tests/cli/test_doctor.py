@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,23 +68,6 @@ def test_doctor_names_sources_whose_files_were_moved_away(filled: Run, tmp_path:
     state, detail = filled("doctor", "--json").findings["files"]
     assert state == "warning"
     check_message(detail, "1 source", "'notes: tea.txt'")
-
-
-def test_doctor_names_versions_of_one_text(ragistry: Run, corpus: Corpus, tmp_path: Path) -> None:
-    text = " ".join(f"Step {number} of the handbook closes valve {number * 7}." for number in range(60))
-    other = " ".join(f"Otter {number} swims in river {number * 3}." for number in range(60))
-    corpus({"a (copy).md": text, "a.md": f"{text} Ask first.", "otters.md": other}, folder="handbook")
-    corpus(
-        {"a-old.md": text.replace("Step 9 ", "Part 9 "), "stub.md": "To do.", "stub2.md": "To do."}, folder="archive"
-    )
-    for name, year in (("handbook/a.md", 3), ("archive/a-old.md", 2), ("handbook/a (copy).md", 1)):
-        os.utime(tmp_path / name, (year * 10**8, year * 10**8))
-    for name in ("handbook", "archive"):
-        assert ragistry("ingest", name, "--collection", name, "--create", name).code == 0
-    done = ragistry("doctor", "--json")
-    state, detail = done.findings["copies"]
-    assert (done.code, state) == (0, "warning")
-    check_message(detail, "'handbook: a.md', 'archive: a-old.md', 'handbook: a (copy).md'")
 
 
 @pytest.fixture
