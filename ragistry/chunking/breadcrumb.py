@@ -36,13 +36,23 @@ def breadcrumb(metadata: Mapping[str, Any]) -> str:
     return " > ".join(parts.values())[:LIMIT].rstrip()
 
 
+def searched_with(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is searched with the text of a chunk, by its kind."""
+    keys = {
+        "headings": KEY,
+        "table": TABLE_HEADER,
+        "sentence before": SENTENCE_BEFORE,
+        "sentence after": SENTENCE_AFTER,
+    }
+    return {kind: found for kind, key in keys.items() if isinstance(found := metadata.get(key), str) and found}
+
+
 def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
     """Return a chunk for indexes and embedders: its breadcrumb and table header on lines before its whole sentences."""
-    lines = (metadata.get(KEY), metadata.get(TABLE_HEADER))
-    before, after = (metadata.get(key) for key in (SENTENCE_BEFORE, SENTENCE_AFTER))
-    text = _joined(before, text) if isinstance(before, str) and before else text
-    text = _joined(text, after) if isinstance(after, str) and after else text
-    return "\n".join([*(line for line in lines if isinstance(line, str) and line), text])
+    found = searched_with(metadata).get
+    text = _joined(before, text) if (before := found("sentence before")) else text
+    text = _joined(text, after) if (after := found("sentence after")) else text
+    return "\n".join(filter(None, (found("headings"), found("table"), text)))
 
 
 def _joined(before: str, after: str) -> str:

@@ -193,7 +193,7 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
     """
     first, text, pieces = line_feeds + 1, "", list[tuple[int, Piece]]()
     began, feeds, waiting, most = chunk, line_feeds, 0, FIRST
-    for position, piece in enumerate(pieces_of(_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
+    for position, piece in enumerate(pieces_of(stored_chunks(store, info, chunk), line_feeds, whole=not chunk), chunk):
         text += piece.gap
         indent = len(piece.gap) - piece.gap.rfind("\n") - 1  # of the first line, which no chunk may contain
         pieces.append((len(text) - indent, piece._replace(inside=piece.inside - indent)))
@@ -212,7 +212,7 @@ def lines_of(store: LibraryStore, info: SourceInfo, chunk: int = 0, line_feeds: 
         yield Lines(first, text.removesuffix("\n").split("\n"), pieces, began, feeds, waiting)
 
 
-def _chunks(store: LibraryStore, info: SourceInfo, first: int) -> Iterator[Document]:
+def stored_chunks(store: LibraryStore, info: SourceInfo, first: int = 0) -> Iterator[Document]:
     """Yield the chunks of a source in order, from a position on; they are found by their ids, without a search."""
     start, most = first, FIRST
     while start < info.chunks:

@@ -22,17 +22,21 @@ _HIDDEN = ("max_tokens", "cursor")
 """Options that the command line does not need: it prints all pages."""
 
 
-def _command(name: str, description: str, *rules: Rule) -> Any:
-    """Make a command of a tool: an option for each field of its request."""
+def _command(name: str, description: str, *rules: Rule, **more: Any) -> Any:
+    """Make a command of a tool: an option for each field of its request, and ``more``."""
     from ragistry.tools.toolbox import READING
 
     tool = READING[name]
 
     def run(opened: Workspace, as_json: bool, **values: Any) -> Output:
         values.pop("workspace", None)
+        if values.pop("chunks", False):
+            from ragistry.tools.outline import split
+
+            return Output(*split(opened, values["source"], values["collection"]))
         return _pages(opened, tool, tool.request(**values, max_tokens=50_000), as_json)
 
-    options = field_options(tool.request, *_HIDDEN)
+    options = field_options(tool.request, *_HIDDEN) | more
     if name == "grep":  # its -w is for words, as in every grep
         folder = Annotated[Path, typer.Option("--workspace", help="Folder of the workspace.", parser=path)]
         options["workspace"] = (folder, Path())
@@ -78,4 +82,12 @@ grep = _command(
 read = _command(
     "read", "Print lines of a source by their numbers, or around a place.", (refuse_together, "line", "place")
 )
-outline = _command("outline", "List the headings, pages, slides, sheets and chapters of a source.")
+outline = _command(
+    "outline",
+    "List the headings, pages, slides, sheets and chapters of a source.",
+    (refuse_together, "chunks", "line"),
+    chunks=(
+        Annotated[bool, typer.Option("--chunks", help="List its chunks; also of a file that is not stored.")],
+        False,
+    ),
+)

@@ -1,18 +1,27 @@
-"""The tool ``outline``: headings, pages, slides, sheets and chapters of a source with their lines."""
+"""The tool ``outline``: headings, pages, slides, sheets and chapters of a source with their lines; and its chunks."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragistry.chunking.joined import lines_of
+from ragistry.chunking.breadcrumb import searched_with
+from ragistry.chunking.joined import lines_of, pieces_of, stored_chunks
+from ragistry.chunking.places import place_at
+from ragistry.library.ingest.plan import read_file
+from ragistry.presentation.hits import place_text
 from ragistry.readers.markdown import outline as outline_of
 from ragistry.tools.reach import Reach
-from ragistry.tools.sources import find_source
+from ragistry.tools.read import PLACE
+from ragistry.tools.sources import find_source, named_sources, sources_in
 from ragistry.tools.tokens import estimated_tokens
 from ragistry.tools.tool import COLLECTION, SOURCE, TOKENS, Tool
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import numbered
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,33 @@ def outline_text(found: OutlineAnswer) -> str:
     ] or ["  no headings or pages"]
     more = [f"[more: line {found.next_line}]"] if found.next_line is not None else []
     return "\n".join([head, *lines, *more])
+
+
+def split(workspace: Workspace, source: str, collection: str | None) -> tuple[dict[str, Any], str]:
+    """Describe the chunks of a source, or those that an ingest would make of a file, as values and as text."""
+    reach, path, warnings = Reach(workspace.library), os.path.realpath(source), list[str]()
+    known = sources_in(reach, collection, None)
+    here = [one for one in known if one[1].source_path == path]
+    if here or named_sources(known, source) or not os.path.exists(source):  # noqa: PTH110, for names that are too long
+        name, info = here[0] if here else find_source(reach, source, collection)
+        head, chunks = f"{info.source_file} [{name}]", [*stored_chunks(workspace.store, info)]
+    else:
+        head = f"{source} (not in the library)"
+        chunks, warnings = read_file(source, workspace.reading, workspace.embedder)
+    rows, lines = list[dict[str, Any]](), [f"{visible_line(head)}, {numbered(len(chunks), 'chunk[|s]')}"]
+    for number, piece in enumerate(pieces_of(chunks, whole=True)):
+        text, place, first = piece.chunk.content, place_at(piece.chunk, 0), piece.line_feeds + 1
+        last, tokens = first + text.count("\n"), piece.chunk.metadata.get("token_count")
+        found = searched_with(piece.chunk.metadata)
+        row = {"chunk": number, "line": first, "last_line": last, "place": place, "tokens": tokens}
+        rows.append(row | {"searched_with": found, "text": text})
+        where = place_text({key: place[key] for key in PLACE if key in place})
+        parts = f"lines {first} to {last}", where, f"{tokens or '?'} tokens"
+        lines.append(f"  {number}: {', '.join(filter(None, parts))}")
+        lines += [f"     + {kind}: {visible_line(value, 200)}" for kind, value in found.items()]
+        lines.append(f"     {visible_line(text, 70)}")
+    lines += [f"  [{warning}]" for warning in warnings]
+    return {"source": head, "chunks": rows, "warnings": warnings}, "\n".join(lines)
 
 
 OUTLINE = Tool(

@@ -32,6 +32,7 @@ EXCLUDED = {
     "search tea": ["--json --full", "--json --scores", "--json --trace", "--json --result", "--result --full"],
     "grep tea": ["--count --context", "--count --sources-only", "--context --sources-only"],
     "read tea.txt": ["--line --place"],
+    "outline tea.txt": ["--chunks --line"],
     "repo search clone tea": ["--json --result"],
     "techniques": ["--available --workspace"],
     "ingest folder -c notes": ["--json --watch", "--all --exclude"],

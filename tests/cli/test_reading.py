@@ -18,6 +18,24 @@ def test_lines_are_printed_and_the_exit_code_says_whether_there_are_any(filled: 
     filled("read", "tea.txt", "--place", "{").refused(2, "--place")
 
 
+def test_chunks_are_listed_before_and_after_an_ingest(filled: Run, corpus: Corpus) -> None:
+    text = "# Guide\n\n" + "Words of the guide.\n" * 80
+    corpus({"docs/guide.md": f"---\ntitle: Pumps\n---\n{text}", "docs/empty.txt": "", "guide.md": text}, folder=".")
+    before = filled("outline", "docs/guide.md", "--chunks")
+    assert before.out.startswith("docs/guide.md (not in the library), 2 chunks\n  0: lines 1 to 51, ")
+    assert "\n     + headings: Pumps > Guide\n     # Guide Words of the guide. Words" in before.out
+    rows = filled("outline", "docs/guide.md", "--chunks", "--json").json["chunks"]
+    filled("ingest", "docs", "--collection", "notes")
+    for name in ("docs/guide.md", "guide.md"):
+        found = filled("outline", name, "--chunks", "--json").json
+        assert found == {"source": "guide.md [notes]", "chunks": rows, "warnings": []}
+    assert filled("outline", "./guide.md", "--chunks").out.startswith("./guide.md (not in the library), 2 chunks\n")
+    assert filled("outline", "docs/empty.txt", "--chunks").out.count("empty") == 2
+    for name in ("docs", "nowhere.md", "config/documents.yaml"):
+        filled("outline", name, "--chunks").refused(1, name)
+    assert filled("outline", "a" * 5_000, "--chunks").code == 1
+
+
 def test_sources_are_listed_by_name_and_metadata(filled: Run, corpus: Corpus) -> None:
     filled("sources", "set", "tea.txt", "year=2026", "--collection", "notes")
     corpus({"rain.txt": "It rains."})

@@ -18,10 +18,11 @@ from ragistry.library.why import explain
 from ragistry.presentation import place_of
 from ragistry.readers.extract import extract
 from ragistry.tools.grep import GrepRequest, grep
-from ragistry.tools.outline import OutlineRequest, outline
+from ragistry.tools.outline import OutlineRequest, outline, split
 from ragistry.tools.reach import Reach
 from ragistry.tools.read import ReadRequest, SourceLine, read
 from ragistry.types import SearchRequest
+from ragistry.utils.quoting import visible_line
 from tests.readers import placed_files
 from tests.readers.office_builder import frame, odf_file
 
@@ -131,8 +132,20 @@ def test_every_line_that_is_named_is_the_line_that_is_read(
         placed_files.MAKERS[kind](path, counts)
     with open_workspace(tmp_path, embed_model=HASHED, chunk_size=size, chunk_overlap=size // 8) as workspace:
         workspace.library.create_collection("files")
+        before, _ = split(workspace, str(path), None)
         workspace.library.ingest_file(path, "files")
         check_lines(workspace, path.name, [*true_lines(path)])
+        after, text = split(workspace, path.name, "files")
+        assert (split(workspace, str(path), None)[0], after["chunks"]) == (after, before["chunks"])
+        assert text.count("\n     + ") == sum(len(one["searched_with"]) for one in after["chunks"])
+        shown = {one.line: one for one in lines_read(Reach(workspace.library), path.name)}
+        for one in after["chunks"]:
+            lines = [shown[line].text for line in range(one["line"], one["last_line"] + 1)]
+            own = one["text"].split("\n")
+            assert all(
+                visible_line(part, 10_000) in visible_line(line, 10_000) for part, line in zip(own, lines, strict=True)
+            )
+            assert one["place"] == shown[one["line"]].place, one
 
 
 def check_lines(workspace: Workspace, name: str, true: list[tuple[int, str, dict[str, Any]]]) -> None:

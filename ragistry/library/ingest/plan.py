@@ -27,9 +27,12 @@ from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
 from ragistry.library.ingest.source import (
     IngestSource,
+    ReadOptions,
     SourceBytes,
     SourceText,
+    ToRead,
     fetched,
+    read_source,
     source_file,
     start_of,
     with_metadata,
@@ -37,15 +40,15 @@ from ragistry.library.ingest.source import (
 from ragistry.library.ingest.source_metadata import MetadataArgument, argument_of
 from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
+from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of, with_readers
 from ragistry.readers.text_files import kind_of
-from ragistry.types import Progress, SourceInfo
+from ragistry.types import Document, Progress, SourceInfo
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import numbered
 
 if TYPE_CHECKING:
     from ragistry.library.ingest.methods import IngestObserver
-    from ragistry.protocols import Engine
+    from ragistry.protocols import Embedder, Engine
 
 Stored = Callable[[Path], Sequence[SourceInfo]]
 """Returns the sources of the collection that may come from a folder, with their places."""
@@ -180,6 +183,18 @@ def plan_ingest(
         for sources in (plan.sources, *(folder.files for folder in plan.folders)):
             sources[:] = [with_metadata(one, argument=argument_of(metadata, one.shown)) for one in sources]
     return plan
+
+
+def read_file(path: str, reading: ReadOptions, embedder: Embedder) -> tuple[list[Document], list[str]]:
+    """Read and chunk a file as an ingest does; return its chunks and warnings. Raises what `read_source` raises."""
+    refuse_own_file(path)
+    [file], warnings = add_tables([source_file(path, Path(path).name)], reading.limits.bytes, alone=True)
+    with with_readers(reading.readers):
+        read = read_source(ToRead(file), reading, embedder)
+    chunks = read.chunks or []
+    file.metadata.add_to(chunks, None, path)
+    known = {"source_file": file.source_file}
+    return [Document(text, metadata | known, 0.0) for text, metadata in chunks], [*warnings, *read.warnings, *read.lost]
 
 
 def _add_folder(
