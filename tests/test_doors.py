@@ -364,7 +364,7 @@ OPERATIONS = {
     "a source": Operation(
         lambda it: asdict(it.library.source("green.md", "tea")),
         http=("GET", "/v1/collections/tea/source", {"params": {"name": "green.md"}}),
-        seen=lambda value: {key: one for key, one in value.items() if key not in ("text", "chunks", "chunk_count")},
+        seen=lambda value: {key: one for key, one in value.items() if key not in ("chunks", "chunk_count")},
     ),
     "count": Operation(lambda it: [it.library.count(), it.library.count("tea")]),
     "orphans": Operation(

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Query
 from starlette.requests import Request
 
-from ragistry.chunking.joined import joined_text
 from ragistry.errors import AccessDeniedError
 from ragistry.library.service import DocumentService, collection_rows, source_row
 from ragistry.server.access import Caller
@@ -23,10 +22,8 @@ from ragistry.server.schemas import (
     SourceModel,
     SourceMove,
     SourceNames,
-    SourceWithText,
 )
 from ragistry.server.tasks import FOLDER_ID, SENT_FROM
-from ragistry.utils.dataclass_json import to_json
 
 router = new_router()
 FolderId = Annotated[
@@ -117,18 +114,10 @@ def list_sources(request: Request, collection: str, folder: FolderId = None) -> 
     return {"sources": sources}
 
 
-@router.get("/collections/{collection}/source", response_model=SourceWithText, openapi_extra=needs("read"))
+@router.get("/collections/{collection}/source", response_model=SourceModel, openapi_extra=needs("read"))
 def get_source(request: Request, collection: str, name: Name) -> Any:
-    """Return a source with its text and its chunks."""
-    library = library_of(request, collection)
-    info = library.source(name, collection)
-    names = library.scope.current_names()
-    chunks = library.store.scan({"$and": [names.condition_for(collection), {"source_file": name}]})
-    found = sorted(names.with_current_names(list(chunks)), key=lambda one: one.metadata["chunk_index"])
-    return source_row(info) | {
-        "text": joined_text(found) if found else "",
-        "chunks": list(map(to_json, found)),
-    }
+    """Return a source; the tool ``read`` has its text."""
+    return source_row(library_of(request, collection).source(name, collection))
 
 
 @router.patch("/collections/{collection}/source", response_model=SourceModel, openapi_extra=needs("write"))

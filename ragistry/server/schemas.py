@@ -235,14 +235,6 @@ class SourceList(ResponseModel):
     sources: list[SourceModel]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceWithText(SourceModel):
-    """A source with its searchable text and its chunks."""
-
-    text: str
-    documents: list[Document] = field(metadata={"alias": "chunks"})
-
-
 class ChunkCount(BaseModel):
     """Number of chunks that were deleted or moved."""
 
