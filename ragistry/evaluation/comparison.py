@@ -333,8 +333,6 @@ def peak_memory() -> int | None:
 # nothing about retrieval from texts.
 
 
-K1, B = 1.2, 0.75
-"""Parameters of BM25."""
 _BREAKS = re.compile(r"[^\w]+|_+|(?<=[a-z])(?=[A-Z])|(?<=\D)(?=\d)")
 """Separators of the words in a path."""
 
@@ -362,23 +360,17 @@ def _shuffled(dataset: Dataset, seed: str, depth: int) -> list[tuple[str, float]
 
 
 def _by_words(dataset: Dataset, texts: dict[str, str], depth: int, seed: int) -> Run:
-    """Rank by BM25 over the texts; documents without a word of the query follow in random order."""
-    counts = {id: Counter(analyse(text)) for id, text in texts.items()}
-    lengths = {id: sum(count.values()) for id, count in counts.items()}
-    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    """Rank by the shared words, rare ones before others; documents without any follow in random order."""
     holding: defaultdict[str, list[str]] = defaultdict(list)
-    for id, count in counts.items():
-        for term in count:
+    for id, text in texts.items():
+        for term in {*analyse(text)}:
             holding[term].append(id)
     run: Run = {}
     for query, text in dataset.judged.items():
-        scores: Counter[str] = Counter()
-        for term in set(query_terms(text)):
-            documents = holding.get(term, [])
-            weight = log(1 + (len(texts) - len(documents) + 0.5) / (len(documents) + 0.5))
-            for id in documents:
-                found = counts[id][term]
-                scores[id] += weight * found * (K1 + 1) / (found + K1 * (1 - B + B * lengths[id] / mean))  # type: ignore[assignment]
+        scores: defaultdict[str, float] = defaultdict(float)
+        for term in sorted({*query_terms(text)}):
+            for id in (documents := holding.get(term, [])):
+                scores[id] += log(1 + len(texts) / len(documents))
         best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:depth]
         rest = [(id, 0.0) for id, _ in _shuffled(dataset, f"{seed}/{query}", depth) if id not in scores]
         run[query] = [*((id, float(score)) for id, score in best), *rest][:depth]

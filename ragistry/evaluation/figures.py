@@ -164,12 +164,6 @@ class Pair:
         """Whether this many queries can show any difference at all."""
         return self.smallest_p < ALPHA
 
-    def queries_needed(self) -> int | None:
-        """Estimate how many such queries would show a difference of this size; None if that is impossible."""
-        if self.significant or self.detectable is None or abs(self.difference) < 0.001:
-            return None
-        return max(self.queries + 1, round(self.queries * (self.detectable / self.difference) ** 2))
-
     def verdict(self) -> str:
         """State the conclusion about the pair in one sentence."""
         p = p_text(self.p_holm)
@@ -179,17 +173,7 @@ class Pair:
             lead = f"{abs(self.difference):.3f} ({low:.3f} to {high:.3f})"
             return f"{self.better} is better than {worse} in {self.measure} by {lead}, {p}, {self.size}"
         text = f"no difference shown between {self.a} and {self.b} in {self.measure} ({self.difference:+.3f}, {p})"
-        if not self.testable:
-            return f"{text}; it cannot be significant with {self.size}"
-        text += f", {self.size}"
-        if self.detectable is not None:
-            text += (
-                "; so few queries cannot reliably show any difference"
-                if self.detectable > 1  # Larger than any possible difference.
-                else f"; so many queries reliably show differences from {self.detectable:.3f}"
-            )
-        needed = self.queries_needed()
-        return text if needed is None or needed >= 100_000 else f"{text}; about {needed:,} queries would show this one"
+        return f"{text}, {self.size}" if self.testable else f"{text}; it cannot be significant with {self.size}"
 
 
 @dataclass(frozen=True, slots=True)
