@@ -257,6 +257,7 @@ class LibraryStore(DocumentStore, Protocol):
     ) -> list[Document]:
         """Return the best chunks by BM25, ordered by ``(-score, id)``. Needs the ability ``"text"``.
 
+        The first chunk of a source is also found by the source's names, see `chunking.breadcrumb.searched_names`.
         ``every``: only chunks with every word of the query, in any spelling, wherever the words are.
         """
         ...

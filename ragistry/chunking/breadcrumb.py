@@ -1,17 +1,19 @@
-"""Text that is searched with a chunk: its breadcrumb, the header row of its table, and the rest of a cut sentence.
+"""Text that is searched with a chunk: its breadcrumb, the header row of its table, the rest of a cut sentence, names.
 
 The breadcrumb is title, section and headings above the chunk. A chunk that continues a table has the header row of the
 table. If the end of a page cuts a sentence, the chunks on both pages have the other part. All are in the chunk's
 metadata, under `KEY`, `TABLE_HEADER`, `SENTENCE_BEFORE` and `SENTENCE_AFTER`. Word indexes and embedders get
-`searched_text`; a search returns only the text of the chunk.
+`searched_text`; a search returns only the text of the chunk. Word indexes also get `searched_names`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ragistry.types import Document
+from ragistry.utils.metadata import listed_metadata
 from ragistry.utils.quoting import visible_line
 
 KEY = "breadcrumb"
@@ -24,6 +26,13 @@ OLDER = "older_version_of"
 """Metadata key of a result of the technique ``newest``: the place of a later version of the text."""
 LIMIT = 200
 """Maximum length of a breadcrumb in characters, so that a very long title does not dominate the text."""
+
+NAME_LIMIT = 200
+"""Maximum length in characters of a value of metadata that is searched."""
+_SUFFIX = re.compile(r"(?<=.)\.[A-Za-z0-9]{1,8}$")
+_HASH = re.compile(r"(?=.*\d)[0-9A-Fa-f-]{16,}")
+_NUMBER = re.compile(r"\+?[\d\s.,:()/TZ-]{8,}")
+"""A long number, or a date."""
 
 
 def breadcrumb(metadata: Mapping[str, Any]) -> str:
@@ -53,6 +62,29 @@ def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
     text = _joined(before, text) if (before := found("sentence before")) else text
     text = _joined(text, after) if (after := found("sentence after")) else text
     return "\n".join(filter(None, (found("headings"), found("table"), text)))
+
+
+def searched_names(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts by which people remember a source, for its first chunk: its path, and its own metadata.
+
+    Only the first chunk has them, so that one result of a source is found by its name, and a word of names is as
+    frequent as the sources that have it. Left out are the suffix of the file, and values that are no words.
+
+    Returns:
+        The texts by label: ``file name``, and keys such as ``tags`` and ``author``. Empty for other chunks.
+    """
+    if metadata.get("chunk_index") != 0:
+        return {}
+    path = str(metadata.get("source_file") or "")
+    path = _SUFFIX.sub("", path.partition("://")[2] or path)
+    found = {"file name": path} if path and not _HASH.fullmatch(path) else {}
+    for key, value in listed_metadata(metadata).items():
+        words = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+        words = [
+            one for one in words if len(one) <= NAME_LIMIT and not (_HASH.fullmatch(one) or _NUMBER.fullmatch(one))
+        ]
+        found |= {key: "; ".join(words)} if words else {}
+    return found
 
 
 def _joined(before: str, after: str) -> str:

@@ -8,6 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ragistry.chunking.breadcrumb import NAME_LIMIT, searched_names
 from ragistry.presentation.answering import FEWEST, AnsweringLine, answering_line
 from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, Style
 from ragistry.presentation.hits import body_of
@@ -16,6 +17,9 @@ from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
+from ragistry.utils.quoting import visible_line
+
+_JOINERS = dict.fromkeys(map(ord, "-._/"), " ")
 
 
 class Excerpt(NamedTuple):
@@ -71,9 +75,12 @@ def excerpt_of(document: Document, query: str, language: str, room: int | None) 
     answer = answering_line(document, query, language)
     own = chunk_language(document.metadata, language)
     blocks: Sequence[PassageBlock] = body_of(document)
+    names = tuple(_names(document, query, own))
     if room is None:
-        return excerpt(blocks, query, own)._replace(place=answer.place)
+        whole = excerpt(blocks, query, own)
+        return whole._replace(blocks=(*names, *whole.blocks), place=answer.place)
     blocks = _with_content(blocks, document.content)
+    room -= sum(len(block.text) for block in names)
     header: Sequence[PassageBlock] = ()
     if len(blocks) > 1 and (blocks[0].kind, blocks[0].depth) == ("row", HEADER_ROW):
         header, blocks = [_part(blocks[0], 0, _word_end(blocks[0].text, room // 3))], blocks[1:]
@@ -82,7 +89,18 @@ def excerpt_of(document: Document, query: str, language: str, room: int | None) 
         shown = _around(answer, blocks, query, own, room)
     else:
         shown = excerpt(blocks, query, own)
-    return shown._replace(blocks=(*excerpt(header, query, own).blocks, *shown.blocks), place=answer.place)
+    return shown._replace(blocks=(*names, *excerpt(header, query, own).blocks, *shown.blocks), place=answer.place)
+
+
+def _names(document: Document, query: str, language: str) -> Iterator[PassageBlock]:
+    """Yield the names of the source that have a word of the query which its passage does not have, marked."""
+    terms = marked_terms(query, language)
+    for label, name in searched_names(document.metadata).items():
+        text = visible_line(f"{label}: {name}", NAME_LIMIT)
+        words = text.replace(label, " " * len(label), 1).translate(_JOINERS)  # so that only a part of a word is marked
+        found = matches(words, terms, language)
+        if found and not _terms(found) <= _terms(matches(document.content, terms, language)):
+            yield PassageBlock("paragraph", text, tuple(Style(*span, "match") for span in phrases(words, found)))
 
 
 def _with_content(blocks: Sequence[PassageBlock], text: str) -> Sequence[PassageBlock]:

@@ -40,6 +40,7 @@ def test_sources_are_found_by_words_vectors_and_their_metadata(folder: Path) -> 
             assert names(workspace.search("how hot is the water for green tea?", technique))[0] == "green.md"
         for where in ({"client": "acme"}, {"year": {"$gte": 2024}}, {"grade": 2}, {"tested": True}):
             assert len(names(workspace.search("tea", "naive", where=where))) == 1
+        assert names(workspace.search("acme", "bm25")) == ["black.txt"]  # its client
         assert workspace.store.verify() == []
         assert [one.name for one in workspace.repositories.infos()] == ["teapots"]
         found = workspace.search("a teapot of clay keeps its taste", "routed").documents[0]

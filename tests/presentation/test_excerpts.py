@@ -88,3 +88,15 @@ def test_an_excerpt_is_one_line_where_only_text_fits() -> None:
 def test_of_the_sentences_around_the_answer_those_with_words_of_the_query_come_first() -> None:
     before, after = "Apple trees are tall. And old. ", " " + " ".join(FILLER)
     assert excerpt_line(excerpt_in(before + ANSWER + after, "when to prune an apple tree", 80)) == f"{before}{ANSWER} …"
+
+
+def test_a_passage_found_by_a_name_of_its_source_says_so() -> None:
+    known = {"source_file": "old/Invoice_4711-Hagemeyer.TXT", "chunk_index": 0, "tags": ["Zahnarzt", "bill"]}
+    for room in (200, None):
+        shown = excerpt_of(Document("Amount due: 200.", known, 1.0), "hagemeyer zahnarzt amount", "english", room)
+        names = ["file name: old/Invoice_4711-Hagemeyer", "tags: Zahnarzt; bill"]
+        assert [block.text for block in shown.blocks] == [*names, "Amount due: 200."]
+        assert marked(shown) == ["Hagemeyer", "Zahnarzt", "Amount"]
+    for text, index in (("Hagemeyer owes 200.", 0), ("Amount due: 200.", 1)):  # has the word itself, is not the first
+        other = excerpt_of(Document(text, known | {"chunk_index": index}, 1.0), "hagemeyer", "english", 200)
+        assert [block.text for block in other.blocks] == [text]

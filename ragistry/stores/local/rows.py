@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -411,17 +412,17 @@ def vectors_of_equals(connection: sqlite3.Connection, chunks: Sequence[Chunk]) -
 def chunks_where(
     connection: sqlite3.Connection, condition: str, *values: Any, limit: int = -1
 ) -> Iterator[tuple[int, Chunk]]:
-    """Return the first chunks by key that meet the SQL condition, without source names; ``limit`` -1: all."""
+    """Return the first chunks by key that meet the SQL condition, without collections; ``limit`` -1: all."""
     rows = connection.execute(
-        f"SELECT chunks.key, {_CONTENT} FROM {_WITH_SOURCE} WHERE {condition} ORDER BY chunks.key LIMIT ?",
+        f"SELECT chunks.key, source_file, {_CONTENT} FROM {_WITH_SOURCE} WHERE {condition} ORDER BY chunks.key LIMIT ?",
         (*values, limit),
     )
-    return ((row[0], _chunk(*row[1:])) for row in rows)
+    return ((row[0], _chunk(*row[2:], {"source_file": row[1]})) for row in rows)
 
 
-def _chunk(text: str, own: str, shared: str) -> Chunk:
+def _chunk(text: str, own: str, shared: str, names: Mapping[str, Any] = MappingProxyType({})) -> Chunk:
     first, second = json.loads(f"[{shared},{own}]")
-    return Chunk(text, {**first, **second})
+    return Chunk(text, {**names, **first, **second})
 
 
 def list_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from tantivy import Document, Index, Occur, Query, Schema, SchemaBuilder, Searcher
 
-from ragistry.chunking.breadcrumb import searched_text
+from ragistry.chunking.breadcrumb import searched_names, searched_text
 from ragistry.errors import StoreError
 from ragistry.stores.local.index import (
     DerivedIndex,
@@ -38,8 +38,10 @@ from ragistry.stores.local.rows import chunks_where
 from ragistry.stores.records import Keys, Scores
 from ragistry.text.analysis import (
     CodeTable,
+    analyse,
     analysis_record,
     bare_word,
+    forms,
     query_forms,
     query_pairs,
     query_terms,
@@ -50,13 +52,19 @@ from ragistry.text.languages import canonical_language, chunk_language
 from ragistry.text.questions import asking_words
 from ragistry.types import Chunk
 
-FILES_VERSION = 4
+FILES_VERSION = 5
 FORM = "~"
 """Precedes the form of a word (`text.analysis.forms`), so that it is another term than the word itself."""
 FORM_WEIGHT = 0.4
 FORM_AS_FORM = 0.28
 """Weights of a form where the query or the text has it as a word, and where both have it as a form; a word has 1. With
 these, nDCG@10 of the shared sets falls by at most .003, and the spelling of the query ranks first."""
+NAME = "@"
+"""Precedes a term or form of a source's names (`searched_names`)."""
+NAME_WEIGHT, NAME_WORDS, FEW_NAMES = 2.5, 4, 3
+"""Weight, in comparison with a word of the text, of a name that has every word of a query of at most four, and of a
+word that no text has. It falls where more than three sources have them, so that a rare passage is not behind them all.
+Other words of names do not count, because questions share words with many names. See `benchmarks/names.py`."""
 CACHED_CLAUSES = 50_000
 META = "meta.json"
 NOT_MAPPED = (".json", ".pos", ".store")
@@ -84,7 +92,7 @@ class WordView(View):
     searcher: Searcher
     schema: Schema
     removed: int
-    clauses: dict[tuple[str, str, float, float], list[tuple[Occur, Query]]] = field(default_factory=dict)
+    clauses: dict[tuple[str, str, float, float, bool], list[tuple[Occur, Query]]] = field(default_factory=dict)
     holding: dict[str, float] = field(default_factory=dict)
 
 
@@ -99,7 +107,7 @@ class WordIndex(DerivedIndex[WordView]):
     def __init__(self, *arguments: Any, language: str) -> None:
         super().__init__(*arguments)
         self.language = canonical_language(language)
-        self.kind = {"version": FILES_VERSION, **analysis_record(language)}
+        self.kind = {"files": FILES_VERSION, **analysis_record(language)}
 
     def best(
         self, view: WordView, query: str, top_k: int, allowed: Keys | None, *, every: bool = False
@@ -179,7 +187,10 @@ class WordIndex(DerivedIndex[WordView]):
                     languages.add(language)
                     document = Document()
                     document.add_integer(KEY, key)
-                    document.add_text(TERMS, _table(language).codes(searched_text(*chunk)))
+                    codes = _table(language).codes(searched_text(*chunk))
+                    if names := searched_names(chunk.metadata):
+                        codes += _name_codes(language, names.values())
+                    document.add_text(TERMS, codes)
                     writer.add_document(document)
                 writer.commit()
             finally:
@@ -211,6 +222,12 @@ def _table(language: str) -> CodeTable:
     return CodeTable(language, partial(_code, language), lambda form: _code(language, FORM + form))
 
 
+def _name_codes(language: str, names: Iterable[str]) -> str:
+    """Return the codes of names, each once, with a blank before each."""
+    words = " ".join(names).replace("/", " ")
+    return "".join(f" {_code(language, NAME + term)}" for term in {*analyse(words, language), *forms(words, language)})
+
+
 @lru_cache(maxsize=1 << 16)
 def _code(language: str, term: str) -> str:
     """Hash a term, so that no word of a deleted text stays in a file.
@@ -224,16 +241,23 @@ def _any_of(view: WordView, query: str) -> Query:
     """Build a query for chunks with at least one of the terms; a term that occurs n times counts n times."""
     clauses = []
     for language in view.stamp.files["languages"]:
-        for term, count in query_terms(query, language).items():
-            clauses += _finding(view, language, term, count, count * FORM_WEIGHT)
+        terms = query_terms(query, language)
+        for term, count in terms.items():
+            clauses += _finding(view, language, term, count, count * FORM_WEIGHT, named=True)
         for form, count in query_forms(query, language).items():
             # The text with the query's spelling of a number also has its words. Similar codes have most of them.
             as_word = count if count > 2 else count * FORM_WEIGHT
-            clauses += _finding(view, language, form, as_word, FORM_AS_FORM if count == 1 else as_word)
+            clauses += _finding(view, language, form, as_word, FORM_AS_FORM if count == 1 else as_word, named=True)
         for pair, weight in query_pairs(query, language).items():
             # A text that has a pair as a form also has both words. Most pairs are not words.
             if view.searcher.doc_freq(TERMS, code := _code(language, pair)):
                 clauses.append(_clause(view.schema, code, weight * FORM_WEIGHT))
+        if 0 < len(terms) <= NAME_WORDS:
+            rarest = min(_names(view, language, term) for term in terms)
+            weight = NAME_WEIGHT * min(1.0, FEW_NAMES / rarest) if rarest else 0.0
+            if all(every := [_name(view, language, term, weight) for term in terms]):
+                all_words = Query.boolean_query([(Occur.Must, clause) for [(_, clause)] in every])
+                clauses.append((Occur.Should, all_words))
     return Query.boolean_query(clauses)
 
 
@@ -249,21 +273,37 @@ def _every_of(view: WordView, query: str) -> Query:
     return Query.boolean_query(of_languages)
 
 
-def _finding(view: WordView, language: str, term: str, as_word: float, as_form: float) -> list[tuple[Occur, Query]]:
-    """Find a term as a word and as the form of another word, with a weight for each."""
-    known = view.clauses.get((language, term, as_word, as_form))
+def _finding(
+    view: WordView, language: str, term: str, as_word: float, as_form: float, *, named: bool = False
+) -> list[tuple[Occur, Query]]:
+    """Find a term as a word and as the form of another word, with a weight for each. ``named``: else in names."""
+    known = view.clauses.get((language, term, as_word, as_form, named))
     if known is None:
         if len(view.clauses) >= CACHED_CLAUSES:
             view.clauses.clear()
         word, form = _code(language, term), _code(language, FORM + term)
         known = [_clause(view.schema, word, as_word)]
-        forms = view.searcher.doc_freq(TERMS, form)
+        words, forms = (view.searcher.doc_freq(TERMS, code) for code in (word, form))
         if forms:  # no chunk has both, and a rare form is not worth more than its word
-            words = view.searcher.doc_freq(TERMS, word)
             share = _rarity(view, words + forms) / _rarity(view, forms)
             known.append(_clause(view.schema, form, as_form * share))
-        view.clauses[language, term, as_word, as_form] = known
+        if named and not (words or forms):
+            known += _name(view, language, term, as_word * NAME_WEIGHT)
+        view.clauses[language, term, as_word, as_form, named] = known
     return known
+
+
+def _name(view: WordView, language: str, term: str, weight: float) -> list[tuple[Occur, Query]]:
+    """Find the sources whose names have a term; it is as rare as in texts and names together."""
+    names = _names(view, language, term) if weight else 0
+    if not names:
+        return []
+    share = _rarity(view, view.searcher.doc_freq(TERMS, _code(language, term)) + names) / _rarity(view, names)
+    return [_clause(view.schema, _code(language, NAME + term), weight * share)]
+
+
+def _names(view: WordView, language: str, term: str) -> int:
+    return view.searcher.doc_freq(TERMS, _code(language, NAME + term))
 
 
 def _is_held(
@@ -272,7 +312,7 @@ def _is_held(
     """Return whether allowed chunks have a term of each group; true for a stop word, which has no group."""
     least: float = inf
     for group in groups:
-        codes = [_code(language, mark + term) for term in group for mark in ("", FORM)]
+        codes = [_code(language, mark + term) for term in group for mark in ("", FORM, NAME)]
         most = max(view.searcher.doc_freq(TERMS, code) for code in codes)
         if not most:
             return False

@@ -288,14 +288,15 @@ def vectors_of_equals(connection: Connection, table: str, chunks: Sequence[Chunk
 
 
 def chunks_where(connection: Connection, which: Sql, limit: int | None = None) -> Iterator[tuple[int, Chunk]]:
-    """Yield the first chunks by key that meet the condition, without source names, read when needed."""
+    """Yield the first chunks by key that meet the condition, without collections, read when needed."""
     with connection.cursor("chunks") as cursor:
         cursor.itersize = 1_000
         cursor.execute(
-            f"SELECT key, text, metadata FROM chunks WHERE {which.text} ORDER BY key LIMIT %s", (*which.values, limit)
+            f"SELECT key, text, metadata, source_file FROM chunks WHERE {which.text} ORDER BY key LIMIT %s",
+            (*which.values, limit),
         )
-        for key, text, metadata in cursor:
-            yield key, Chunk(unescaped(text), json.loads(metadata))
+        for key, text, metadata, name in cursor:
+            yield key, Chunk(unescaped(text), {"source_file": unescaped(name or ""), **json.loads(metadata)})
 
 
 def list_sources(connection: Connection, collection: str | None) -> list[SourceInfo]:

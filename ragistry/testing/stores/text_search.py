@@ -10,6 +10,7 @@ from ragistry.errors import EmptyQueryError, InvalidFilterError, InvalidLimitErr
 from ragistry.testing.stores.chunks import chunk, source
 from ragistry.testing.stores.conditions import NO_CONDITIONS
 from ragistry.testing.stores.searching import BAD_LIMITS
+from ragistry.types import EmbeddedChunk
 
 BLANK_QUERIES: tuple[Any, ...] = ("", "  \n\t", None, 3, b"text")
 
@@ -162,6 +163,25 @@ class TextSearchConformance:
         found = store.search_text("zebra")
         assert [(document.id, document.content) for document in found] == [("a", "apple")]
         assert _ids(store.search_text("apple lost")) == ["a"]
+
+    def test_the_first_chunk_is_found_by_names_of_its_source(self, store: Any) -> None:
+        name = "bills/Invoice_4711-Hagemeyer (2).TXT"
+        tags = {"tags": ["Zahnarzt", "2024-05-01", "0123456789"], "author": "Grün", "note": "quince " * 40, "page": 7}
+        named = [
+            EmbeddedChunk(text, one | tags, vector) for text, one, vector in source("c", name, ["due today", "pay us"])
+        ]
+        store.replace_source("c", name, named)
+        store.replace_source("c", "b.md", source("c", "b.md", ["bills are due", "invoices of the author"]))
+        for query in ("hagemeyer", "4711", "invoice 4711", "HAGEMEYERS", "zahnarzt", "grun", "bill hagemeyer"):
+            assert [d.content for d in store.search_text(query, 1)] == ["due today"], query
+            assert store.unknown_words(query) == []
+        for query in ("2024-05-01", "0123456789", "quince", "txt", "tags"):
+            assert store.search_text(query) == []
+        assert store.search_text("hagemeyer", every=True) == []
+        store.move_source(name, "c", "d")
+        assert [d.content for d in store.search_text("4711", where={"collection": "d"})] == ["due today"]
+        store.replace_source("d", name, [])
+        assert store.search_text("hagemeyer zahnarzt") == []
 
     def test_words_of_a_chunk_are_those_of_its_language(self, store: Any) -> None:
         german, english = "Die Häuser und die Räte", "The houses of a rat"
