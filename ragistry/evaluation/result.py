@@ -198,6 +198,8 @@ def _comparison(data: Mapping[str, Any]) -> Comparison:
 
     values = {key: value for key, value in data.items() if key not in (*DERIVED, *FORMER)}
     values["name"] = values.pop("dataset")
+    for name in {"pairs", "control_pairs", "embedder_pairs"} & values.keys():
+        values[name] = [{key: one[key] for key in one if key != "effect_size"} for one in values[name]]
     if missing := {one.name for one in fields(Comparison)} - {*values, *LATER}:
         raise ValueError(f"it has no {listed(missing)}")
     found = TypeAdapter(Comparison).validate_python(values)
