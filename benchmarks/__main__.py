@@ -23,7 +23,7 @@ BENCHMARKS = (
     "engines", "embedder", "runtimes", "reading", "lines", "local_store", "postgres_store", "scale", "capacity",
     "kill", "serve_load", "fuzz", "scifact", "quality", "techniques", "generators", "shown", "support",
     "fusion", "graph", "sparse", "spellings", "names", "statistics", "made", "verdicts", "contenders",
-    "ray_ingest", "mutations",
+    "ray_ingest",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")
 HOUR = 3_600.0
