@@ -16,8 +16,6 @@ REMOVED = {
     "command mcp skill --install": "`ragistry mcp skill FOLDER`",
     "command models": "`ragistry config models`",
     "command demo --ui": "`ragistry ui` in the folder of the demo",
-    "command demo --no-browser": "`ragistry ui --no-browser` in the folder of the demo",
-    "command demo --port": "`ragistry ui --port` in the folder of the demo",
     "command testset make --per-document": "`--limit` alone: questions about one document count as one",
     "command testset make --limited-tokens": "the same command without it: questions of limited tokens are left out",
     "command testset make --seed": "the same command without it: it draws the same queries again",
