@@ -31,9 +31,8 @@ _LARGEST = 1_000_000
 _LONGEST = 4_096
 """Maximum length of a pattern, which is that of a path."""
 
-_DOT = re.compile(r"\.")
 _WILD = re.compile(r"[*?[\\]")
-_SUFFIX = re.compile(r"\*\.[^*?[\\/]*")
+_SUFFIX = re.compile(r"\*\.[^*?[\\/.]*")
 _ITEM = r"(?>(?:\\.|ONE)-(?:\\.|[^]\\])|\[:[^]]*:\]|\\.|ONE)"
 _FIRST, _MORE = (_ITEM.replace("ONE", one) for one in (r"[^\\]", r"[^]\\]"))
 _ITEMS = re.compile(_FIRST, re.DOTALL)
@@ -87,23 +86,28 @@ class Rules:
                 self._literal["/" * is_path + glob + end] = run
             else:
                 runs.setdefault(run, ([], []))[is_path].append(_regex_of(glob, is_path=is_path) + (end or "/?"))
-        joined = {run: [re.compile("|".join(one) or _NEVER, re.DOTALL) for one in globs] for run, globs in runs.items()}
-        self._globs = sorted(joined.items(), reverse=True)
+        self._globs = [
+            (run, is_path, re.compile("|".join(globs), re.DOTALL))
+            for run in sorted(runs, reverse=True)
+            for is_path, globs in enumerate(runs[run])
+            if globs
+        ]
 
     def ignores(self, path: str, end: str) -> bool | None:
         """Return whether a path is ignored, None if no pattern matches; ``end`` is ``/`` for a folder."""
-        inside = path[self._start :]
+        inside, literal = path[self._start :], self._literal
         name = inside[inside.rfind("/") + 1 :]
-        keys = [name, f"/{inside}", *(f"*{name[dot.start() :]}" for dot in _DOT.finditer(name))]
+        keys = name, f"/{inside}", f"*{name[name.rfind('.') :]}"
+        found = max(literal.get(keys[0], 0), literal.get(keys[1], 0), literal.get(keys[2], 0))
         if end:
-            keys += [key + end for key in keys]
-        found = max([self._literal.get(key, 0) for key in keys])
-        for run, (names, paths) in self._globs:
+            name, inside = name + end, inside + end
+            found = max(found, *(literal.get(key + end, 0) for key in keys))
+        for run, is_path, globs in self._globs:
             if run <= found:
                 break
-            if names.fullmatch(name + end) or paths.fullmatch(inside + end):
-                found = run
-        return bool(found % 2) if found else None
+            if globs.fullmatch(inside if is_path else name):
+                return run % 2 == 1
+        return found % 2 == 1 if found else None
 
 
 def _regex_of(glob: str, *, is_path: bool) -> str:
@@ -185,10 +189,11 @@ class Ignored:
     """
 
     def __init__(self, root: Path, exclude: Iterable[str], failed: list[Failure]) -> None:
-        self._root, self._real, self._failed = root, Path(os.path.realpath(root)), failed
+        real = Path(os.path.realpath(root))
+        self._top, self._inside, self._failed = _place(real), len(str(root / "a")) - 1, failed
         patterns = [_as_bytes(one) for one in exclude if one]
-        self._exclude = [Rules(patterns, "ignored by --exclude", len(_place(self._real)))] if patterns else []
-        self._above = {root.parent: self._rules_above()}
+        self._exclude = [Rules(patterns, "ignored by --exclude", len(self._top))] if patterns else []
+        self._above = {root.parent: self._rules_above(real)}
 
     def enter(self, folder: Path, names: Collection[str]) -> Callable[[str, str], str]:
         """Return a function that returns why a file or subfolder is ignored; empty if it is not.
@@ -197,23 +202,23 @@ class Ignored:
             folder: The folder, after the folder that contains it.
             names: Names of its files and subfolders.
         """
-        place = _place(self._real / folder.relative_to(self._root))
+        inside = str(folder)[self._inside :]
+        place = self._top + _as_bytes(f"{inside}/") if inside else self._top
         ours, gits = self._above[folder] = self._with_files(folder, place, names, self._above[folder.parent])
         rules = [*self._exclude, *ours, *gits]
 
         def why(name: str, end: str) -> str:
-            path = place + _as_bytes(name)
-            if (decided := _decided(rules, path, end)) is not None:
+            if rules and (decided := _decided(rules, place + _as_bytes(name), end)) is not None:
                 return decided
             beside = _FILLED_BY_PROGRAMS.get(name) if end else None
             return f"in {name}" if beside is not None and (not beside or not beside.isdisjoint(names)) else ""
 
         return why
 
-    def _rules_above(self) -> _Chains:
+    def _rules_above(self, real: Path) -> _Chains:
         """Read the files of the folders above, from the root of the repository on."""
         chains: _Chains = [], []
-        above = [self._real, *self._real.parents]
+        above = [real, *real.parents]
         top = next((number for number, folder in enumerate(above) if os.path.lexists(folder / _REPOSITORY)), 0)
         for number in range(top, 0, -1):
             names = (*IGNORE_FILES, *([_REPOSITORY] if number == top else []))
