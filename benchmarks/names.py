@@ -91,8 +91,10 @@ def ndcg(folder: Path) -> list[float]:
     dataset, values = read_beir(folder), []
     titles = {one.id: re.sub(r"\W+", "-", one.title.lower())[:150] for one in dataset.corpus}
     for names in (dict.fromkeys(titles, ""), titles):
-        chunks = [chunk(one.whole or "-", f"{names[one.id]} {number}" if names[one.id] else f"{number:032x}", 0, id=one.id)
-                  for number, one in enumerate(dataset.corpus)]  # fmt: skip
+        chunks = []
+        for number, one in enumerate(dataset.corpus):
+            name = f"{names[one.id]} {number}" if names[one.id] else f"{number:032x}"  # a hash is no name
+            chunks.append(chunk(one.whole or "-", name, 0, id=one.id))
         with tempfile.TemporaryDirectory() as home, closing(LocalStore(home)) as store:
             store.add_documents(chunks)
             run = {

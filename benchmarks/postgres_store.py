@@ -18,10 +18,10 @@ import psycopg
 
 from benchmarks.local_store_data import CHUNKS, Source, Truth, query_texts, query_vectors, sources
 from ragistry.stores.postgres import PostgresStore
-from ragistry.testing.postgres_server import postgres_server
 from ragistry.text.analysis import analyse, query_terms
 from ragistry.types import EmbeddedChunk
 from ragistry.utils.ids import chunk_id
+from tests.postgres_server import postgres_server
 
 FILTERS = ("half", "tenth", "p1", "p01")
 

@@ -29,8 +29,8 @@ from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
 from ragistry.techniques.routing.target import Target
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
-from ragistry.testing.postgres_server import PostgresServer, postgres_server
 from ragistry.types import Document
+from tests.postgres_server import PostgresServer, postgres_server
 
 STORES = ("local", "postgres")
 TOP_K, QUERIES = 10, 101

@@ -22,8 +22,8 @@ from filelock import FileLock
 if TYPE_CHECKING:
     from ragistry import RemoteWorkspace, Workspace
     from ragistry.library.service import DocumentService
-    from ragistry.testing.chroma_server import ChromaServer
-    from ragistry.testing.postgres_server import PostgresServer
+    from tests.chroma_server import ChromaServer
+    from tests.postgres_server import PostgresServer
 
 pytest_plugins = ["tests.leaks", "tests.messages", "tests.signals", "tests.skips", "tests.smoke"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,7 +156,7 @@ def _of_the_run(request: pytest.FixtureRequest, name: str, start: Callable[[Path
 @pytest.fixture(scope="session")
 def chroma(request: pytest.FixtureRequest) -> ChromaServer:
     """One ChromaDB server for all tests of a run; each test uses a collection of its own."""
-    from ragistry.testing.chroma_server import chroma_server
+    from tests.chroma_server import chroma_server
 
     return _of_the_run(request, "chroma", chroma_server)
 
@@ -164,7 +164,7 @@ def chroma(request: pytest.FixtureRequest) -> ChromaServer:
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> PostgresServer:
     """One Postgres server for all tests of a run; each test uses a schema of its own and ends no connections."""
-    from ragistry.testing.postgres_server import postgres_server
+    from tests.postgres_server import postgres_server
 
     return _of_the_run(request, "postgres", lambda _: postgres_server())
 

@@ -18,9 +18,9 @@ from ragistry.stores.local import LocalStore
 from ragistry.techniques.bm25 import BM25Technique
 from ragistry.techniques.hybrid import HybridTechnique
 from ragistry.techniques.naive import NaiveRAGTechnique
-from ragistry.testing.chroma_server import ChromaServer
 from ragistry.testing.hashed import HashingEmbedder
 from ragistry.types import EmbeddedChunk
+from tests.chroma_server import ChromaServer
 from tests.conftest import write_config
 from tests.messages import refused
 from tests.pages import blocks

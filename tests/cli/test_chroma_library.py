@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.testing.chroma_server import ChromaServer
 from ragistry.testing.openai_server import OpenAIServer
+from tests.chroma_server import ChromaServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
 

@@ -25,10 +25,10 @@ from ragistry.library.repositories.repository import Repositories
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore
 from ragistry.testing.hashed import HashingEmbedder
-from ragistry.testing.postgres_server import PostgresServer
 from tests.conftest import full_run
 from tests.library.git_trees import commit
 from tests.messages import refused
+from tests.postgres_server import PostgresServer
 from tests.stores.local_stores import ALL, check, held, put, same, truth_of, version_of, whole_versions
 from tests.stores.scripts import run, start
 from tests.stores.test_local_disk import disk, full  # noqa: F401, a fixture

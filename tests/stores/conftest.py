@@ -11,7 +11,7 @@ import pytest
 
 from ragistry.stores.chroma import ChromaStore
 from ragistry.stores.postgres import PostgresStore
-from ragistry.testing.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer
 from tests.stores.local_stores import place_of, store_at
 
 pytest.register_assert_rewrite("ragistry.testing.stores")

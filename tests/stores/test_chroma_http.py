@@ -21,11 +21,11 @@ from ragistry.errors import (
     StoreError,
 )  # fmt: skip
 from ragistry.stores.chroma import ChromaStore
-from ragistry.testing.chroma_server import ChromaServer, chroma_server
 from ragistry.testing.ollama_server import OllamaServer
 from ragistry.testing.ports import refused_port
 from ragistry.testing.stores.chunks import EAST, chunk
 from ragistry.types import EmbedderFingerprint
+from tests.chroma_server import ChromaServer, chroma_server
 from tests.messages import refused
 
 

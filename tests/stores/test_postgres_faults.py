@@ -27,9 +27,9 @@ from ragistry.errors import (
 from ragistry.stores.chunk_checks import check_chunks
 from ragistry.stores.postgres import PostgresStore, rows
 from ragistry.stores.postgres.database import translation
-from ragistry.testing.postgres_server import PostgresServer, postgres_server, standby_server
 from ragistry.trace import collect, stage
 from tests.messages import check_message, refused
+from tests.postgres_server import PostgresServer, postgres_server, standby_server
 from tests.stores.local_stores import ALL, check_searches, held, put, same, truth_of, version_of
 from tests.stores.scripts import start
 

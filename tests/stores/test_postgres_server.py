@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ragistry.testing import postgres_server as server_module
-from ragistry.testing.postgres_server import INSTALLATION, PACKAGE, postgres_server, programs_of
+from tests import postgres_server as server_module
+from tests.postgres_server import INSTALLATION, PACKAGE, postgres_server, programs_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
 PROGRAMS = ("postgres", "initdb", "pg_basebackup")

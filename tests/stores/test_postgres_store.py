@@ -20,10 +20,10 @@ from ragistry.stores.chunk_checks import check_chunks
 from ragistry.stores.local import LocalStore
 from ragistry.stores.postgres import PostgresStore, rows, vectors
 from ragistry.stores.postgres.vectors import MORE_MEMORY
-from ragistry.testing.postgres_server import PostgresServer
 from ragistry.trace import collect, stage
 from ragistry.types import EmbeddedChunk
 from tests.messages import check_message, refused
+from tests.postgres_server import PostgresServer
 from tests.stores.local_stores import check_searches, put, store_at, truth_of, vector_of, version_of
 from tests.stores.scripts import HOLD, started
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragistry.testing.chroma_server import ChromaServer
 from ragistry.testing.openai_server import OpenAIServer
+from tests.chroma_server import ChromaServer
 from tests.tools.archive_servers import MODEL, ArchiveServers, full_client
 
 

@@ -24,12 +24,12 @@ from ragistry.errors import (
     RagistryError,
 )
 from ragistry.library.remote.clients import LateError, concurrently
-from ragistry.testing.chroma_server import chroma_server
 from ragistry.testing.hashed import hashed_embedding
 from ragistry.testing.openai_server import OpenAIServer
 from ragistry.testing.ports import refused_port
 from ragistry.tools.archive_search import ArchiveSearch
 from ragistry.tools.archives import ChromaRagConfig, archive_technique, embed_query
+from tests.chroma_server import chroma_server
 from tests.messages import check_message, refused
 from tests.tools.archive_servers import HEATING, MODEL, QUERY, ROOF, full_client
 

@@ -417,10 +417,10 @@ def chunks_where(
         f"SELECT chunks.key, source_file, {_CONTENT} FROM {_WITH_SOURCE} WHERE {condition} ORDER BY chunks.key LIMIT ?",
         (*values, limit),
     )
-    return ((row[0], _chunk(*row[2:], {"source_file": row[1]})) for row in rows)
+    return ((key, _chunk(*content, names={"source_file": name})) for key, name, *content in rows)
 
 
-def _chunk(text: str, own: str, shared: str, names: Mapping[str, Any] = MappingProxyType({})) -> Chunk:
+def _chunk(text: str, own: str, shared: str, *, names: Mapping[str, Any] = MappingProxyType({})) -> Chunk:
     first, second = json.loads(f"[{shared},{own}]")
     return Chunk(text, {**names, **first, **second})
 

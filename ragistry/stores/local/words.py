@@ -254,8 +254,8 @@ def _any_of(view: WordView, query: str) -> Query:
                 clauses.append(_clause(view.schema, code, weight * FORM_WEIGHT))
         if 0 < len(terms) <= NAME_WORDS:
             rarest = min(_names(view, language, term) for term in terms)
-            weight = NAME_WEIGHT * min(1.0, FEW_NAMES / rarest) if rarest else 0.0
-            if all(every := [_name(view, language, term, weight) for term in terms]):
+            share = min(1.0, FEW_NAMES / rarest) if rarest else 0.0
+            if all(every := [_name(view, language, term, NAME_WEIGHT * share) for term in terms]):
                 all_words = Query.boolean_query([(Occur.Must, clause) for [(_, clause)] in every])
                 clauses.append((Occur.Should, all_words))
     return Query.boolean_query(clauses)
