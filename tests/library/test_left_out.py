@@ -166,6 +166,10 @@ def test_the_line_has_one_line_of_a_terminal() -> None:
     line = left_out_line(IngestReport(left_out=counts | {".txt": 20}))
     check_message(line, "12,345 .png", "--all")
     assert len(f"left out: {line}") <= 80
+    line = left_out_line(
+        IngestReport(left_out=counts | {"in dist": 1, "ignored by .gitignore": 2, "in node_modules": 3})
+    )
+    check_message(line, "3 in node_modules, 2 ignored by .gitignore, 1 in dist, 13,130 others")
 
 
 def test_what_was_left_out_before_is_told_before_the_first_source_is_written(shelf: Shelf) -> None:

@@ -74,16 +74,23 @@ class IngestReport:
 
 LINE = 80
 """Number of characters of a line in a terminal."""
+REASONS = ("ignored by ", "in ")
+"""How the reasons begin why files are left out, which are counted as suffixes are."""
 
 
 def left_out_kinds(counts: Mapping[str, int], width: int = 60) -> str:
-    """List numbers of files by suffix or reason, the most frequent first, in about ``width`` characters."""
-    kinds = [f"{number:,} {suffix}" for suffix, number in Counter(counts).most_common()]
+    """List numbers of files by reason and suffix, the most frequent first, in about ``width`` characters.
+
+    No reason is left out.
+    """
+    ordered = sorted(Counter(counts).most_common(), key=lambda one: not one[0].startswith(REASONS))
+    kinds = [f"{number:,} {kind}" for kind, number in ordered]
     if len(", ".join(kinds)) <= width:
         return ", ".join(kinds)
-    fitting = max(1, sum(len(", ".join(kinds[:end])) < width - len(", 999 others") for end in range(1, len(kinds))))
-    rest = sum(number for _, number in Counter(counts).most_common()[fitting:])
-    return f"{', '.join(kinds[:fitting])}, {rest:,} others"
+    fitting = sum(len(", ".join(kinds[:end])) < width - len(", 999 others") for end in range(1, len(kinds)))
+    fitting = max(1, fitting, sum(kind.startswith(REASONS) for kind in counts))
+    rest = sum(number for _, number in ordered[fitting:])
+    return ", ".join([*kinds[:fitting], *[f"{rest:,} others"] * bool(rest)])
 
 
 def left_out_line(report: IngestReport) -> str:
@@ -96,7 +103,7 @@ def left_out_line(report: IngestReport) -> str:
 
 def is_surprising(counts: Mapping[str, int]) -> bool:
     """Return whether files were left out that would be read if their content, name or folder were another."""
-    return any(is_readable(kind) or kind.startswith(("ignored ", "in ")) for kind in counts)
+    return any(is_readable(kind) or kind.startswith(REASONS) for kind in counts)
 
 
 def say_written(error: RagistryError, report: IngestReport) -> None:
