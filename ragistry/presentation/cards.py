@@ -10,12 +10,14 @@ from ragistry.chunking.breadcrumb import OLDER
 from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
 from ragistry.presentation.matches import marked_terms, matches
-from ragistry.techniques.newest import SIMILARITY, families
+from ragistry.techniques.newest import families
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
 
 MOST_PARTS = 3
 """Passages of a source whose lines are shown at first."""
+SIMILARITY = 0.8
+"""Shared part of the shingles from which passages of two sources are similar."""
 NAMES = 3
 """Maximum number of names in a list of sources."""
 

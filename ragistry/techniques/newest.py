@@ -24,8 +24,6 @@ from ragistry.utils.metadata import date_text
 
 WORDS, CHARACTERS = 4, 12
 """Length of a shingle in words, and in characters of a text without blanks between words."""
-SIMILARITY = 0.8
-"""Shared part from which texts are copies by default."""
 LONGEST_WORD = 15
 """Mean length of words above which a text counts as one without blanks."""
 _WORD = re.compile(r"\w+")
@@ -87,7 +85,8 @@ class NewestTechnique:
 def families(documents: Sequence[Document], similarity: float, query: str) -> list[list[int]]:
     """Group the places of copies, in the order of the best document of each group.
 
-    A document joins the group with which its text shares most, compared with the group's best document. A group has one
+    A document joins the group with which its text shares most, compared with the group's best document: at least
+    ``similarity`` of the shingles of the shorter one, if the longer one has at most twice as many. A group has one
     passage of a source.
     """
     groups: dict[int, list[int]] = {}  # by the place of the best document
@@ -101,9 +100,13 @@ def families(documents: Sequence[Document], similarity: float, query: str) -> li
         may_be_copy = 2 * len(shingles & seen) >= similarity * len(shingles)
         shared = [(-len(shingles & head), first) for first, head in heads.items()] if may_be_copy else []
         for count, first in sorted(shared):
-            if source in sources[first] or not are_copies(-count, len(shingles), len(heads[first]), similarity):
-                continue
-            if _have_one_title(document, documents[first]) and words(place) == words(first):
+            shorter, longer = sorted((len(shingles), len(heads[first])))
+            if (
+                source not in sources[first]
+                and -count >= similarity * shorter >= similarity * longer / 2
+                and _have_one_title(document, documents[first])
+                and words(place) == words(first)
+            ):
                 groups[first].append(place)
                 sources[first].add(source)
                 break
@@ -127,12 +130,6 @@ def _words_of(query: str, document: Document) -> frozenset[str]:
     language = chunk_language(document.metadata, "english")
     text = searched_text(document.content, document.metadata)
     return frozenset(query_terms(query, language)).intersection(analyse(text, language))
-
-
-def are_copies(shared: int, one: int, other: int, similarity: float = SIMILARITY) -> bool:
-    """Decide from the number of shared shingles, and of all shingles of each, whether two texts are copies."""
-    shorter, longer = sorted((one, other))
-    return shared >= similarity * shorter and longer <= 2 * shorter
 
 
 def shingles_of(text: str) -> set[str]:
