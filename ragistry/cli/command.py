@@ -63,7 +63,8 @@ def on_workspace(*rules: Rule, existing: bool = True) -> Callable[[Callable[...,
                 refuse(invocation, *arguments)
             from ragistry.workspace import open_workspace
 
-            with open_workspace(values["workspace"], existing=existing) as opened:
+            needed = existing and not values.get("chunks")  # a file can be split before there is a library
+            with open_workspace(values["workspace"], existing=needed) as opened:
                 values["opened"] = opened
                 if asked:
                     values["request"] = SearchRequest(**{name: values[name] for name in asked})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragistry.chunking.breadcrumb import searched_with
 from ragistry.chunking.joined import lines_of, pieces_of, stored_chunks
 from ragistry.chunking.places import place_at
+from ragistry.config.folder import missing
 from ragistry.library.ingest.plan import read_file
 from ragistry.presentation.hits import place_text
 from ragistry.readers.markdown import outline as outline_of
@@ -106,11 +107,12 @@ def outline_text(found: OutlineAnswer) -> str:
 
 def split(workspace: Workspace, source: str, collection: str | None) -> tuple[dict[str, Any], str]:
     """Describe the chunks of a source, or those that an ingest would make of a file, as values and as text."""
-    reach, path, warnings = Reach(workspace.library), os.path.realpath(source), list[str]()
-    known = sources_in(reach, collection, None)
+    path, warnings = os.path.realpath(source), list[str]()
+    is_new = missing(workspace.root, workspace.settings)  # to read the library would create it
+    known = [] if is_new else sources_in(Reach(workspace.library), collection, None)
     here = [one for one in known if one[1].source_path == path]
-    if here or named_sources(known, source) or not os.path.exists(source):  # noqa: PTH110, for names that are too long
-        name, info = here[0] if here else find_source(reach, source, collection)
+    if here or named_sources(known, source) or not (is_new or os.path.exists(source)):  # noqa: PTH110, for names that are too long
+        name, info = here[0] if here else find_source(Reach(workspace.library), source, collection)
         head, chunks = f"{info.source_file} [{name}]", [*stored_chunks(workspace.store, info)]
     else:
         head = f"{source} (not in the library)"

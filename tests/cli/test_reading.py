@@ -34,6 +34,8 @@ def test_chunks_are_listed_before_and_after_an_ingest(filled: Run, corpus: Corpu
     for name in ("docs", "nowhere.md", "config/documents.yaml"):
         filled("outline", name, "--chunks").refused(1, name)
     assert filled("outline", "a" * 5_000, "--chunks").code == 1
+    assert "2 chunks" in filled("outline", "guide.md", "--chunks", "-w", "docs").out
+    assert filled("outline", "guide.md", "-w", "docs").code == 1, "no library was made"
 
 
 def test_sources_are_listed_by_name_and_metadata(filled: Run, corpus: Corpus) -> None:
