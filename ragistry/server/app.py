@@ -29,7 +29,7 @@ from ragistry.models.queries import embedded_together
 from ragistry.server import routes_jobs, routes_library, routes_search, tasks
 from ragistry.server.access import LOCAL_CALLER, Caller, Tokens
 from ragistry.server.gate import Gate, ServerLimits
-from ragistry.server.jobs import SavedJobs
+from ragistry.server.jobs import Kind, SavedJobs, Task
 from ragistry.server.joining import SearchJoiner
 from ragistry.server.route import ServerContext
 from ragistry.server.uploads import UPLOAD_MEGABYTES, Uploads
@@ -175,7 +175,11 @@ def saved_jobs(workspace: Workspace, upload_megabytes: int = UPLOAD_MEGABYTES) -
     """Return the jobs of a workspace, which run on its library. Raises `StoreLockedError`; see `SavedJobs`."""
     data = workspace.path_of(workspace.settings.data_dir)
     uploads = Uploads(data / UPLOADS, lambda: workspace.library.store.sources(), upload_megabytes)
-    return SavedJobs(data / JOBS, uploads, partial(tasks.ingest, workspace))
+    work: dict[Kind, Task] = {
+        "ingest": partial(tasks.ingest, workspace),
+        "comparison": partial(tasks.compare, workspace),
+    }
+    return SavedJobs(data / JOBS, uploads, work)
 
 
 def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:

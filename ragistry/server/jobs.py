@@ -1,6 +1,6 @@
 """Background jobs, saved to disk before they are acknowledged and resumed after a restart.
 
-They run in a thread, one after another, in the order in which they were added. A job is a folder:
+They run in threads, one job of each kind at a time, in the order in which they were added. A job is a folder:
 ``job.json``, and ``files/`` until the uploaded files of an ended job are deleted. Earlier versions saved uploaded files
 there; now they are in a folder of the same name below that of `Uploads`.
 """
@@ -35,6 +35,7 @@ from ragistry.utils.disk import remedy
 
 _log = logging.getLogger(__name__)
 
+Kind = Literal["ingest", "comparison"]
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 ENDED = frozenset({"done", "failed", "cancelled"})
 NICENESS = 10
@@ -56,6 +57,7 @@ class SavedJob:
 
     Attributes:
         id: Name of its folder.
+        kind: Kind of job.
         owner: Name of the token that started it.
         collection: Collection that an ingest writes to.
         request: Arguments of the task.
@@ -74,6 +76,7 @@ class SavedJob:
     """
 
     id: str
+    kind: Kind
     owner: str
     collection: str | None
     request: dict[str, Any]
@@ -129,22 +132,22 @@ class SavedJobs:
     Args:
         folder: Folder that contains the folders of the jobs.
         uploads: The uploaded files of the jobs.
-        task: Does a job.
+        tasks: The task of each kind.
 
     Raises:
         StoreLockedError: Another server or page runs the jobs of this folder.
     """
 
-    def __init__(self, folder: Path, uploads: Uploads, task: Task) -> None:
+    def __init__(self, folder: Path, uploads: Uploads, tasks: Mapping[Kind, Task]) -> None:
         self.folder = folder
         self.uploads = uploads
         self._jobs: list[SavedJob] = []
         self._lock = Lock()
         self._stopping = Event()
         self._is_closed = False
-        self._queue = SimpleQueue[SavedJob | None]()
-        self._thread: Thread | None = None
-        self._task = task
+        self._queues: dict[Kind, SimpleQueue[SavedJob | None]] = {}
+        self._threads: list[Thread] = []
+        self._tasks = tasks
         self._unsaved: dict[str, SavedJob] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._folder_lock = FileLock(folder / "lock", timeout=0, thread_local=False)
@@ -183,11 +186,12 @@ class SavedJobs:
         shutil.rmtree(self.uploads.folder / place.stem, ignore_errors=True)
         shutil.rmtree(place, ignore_errors=True)
 
-    def add(self, files: Path, caller: Caller, collection: str | None, request: dict[str, Any]) -> SavedJob:
+    def add(self, files: Path, kind: Kind, caller: Caller, collection: str | None, request: dict[str, Any]) -> SavedJob:
         """Save a job and run it in the background. It survives a crash from then on.
 
         Args:
             files: Folder with its uploaded files, from `new_folder`.
+            kind: Kind of job.
             caller: Caller that starts it.
             collection: Collection that an ingest writes to.
             request: Arguments of the task.
@@ -195,7 +199,7 @@ class SavedJobs:
         Raises:
             ServerBusyError: Too many jobs have not ended.
         """
-        job = SavedJob(files.name, caller.name, collection, request, time())
+        job = SavedJob(files.name, kind, caller.name, collection, request, time())
         if len(self.unfinished()) >= MAX_OPEN:
             raise ServerBusyError(f"{MAX_OPEN:,} jobs have not ended; wait until some of them end")
         for path in (*files.iterdir(), files, files.parent):
@@ -265,26 +269,31 @@ class SavedJobs:
             self.stop()
         with self._lock:
             self._is_closed = True
-            self._queue.put(None)
-        if self._thread is not None:
-            self._thread.join()
+            for queue in self._queues.values():
+                queue.put(None)
+        for thread in self._threads:
+            thread.join()
         self._save_again()
         self._folder_lock.release()
 
     def _submit(self, job: SavedJob) -> None:
-        """Remember a job, and run it after earlier jobs unless the server is closing."""
+        """Remember a job, and run it after earlier jobs of its kind unless the server is closing."""
         with self._lock:
             self._jobs.append(job)
             if self._is_closed or job.ended:
                 return
-            if self._thread is None:
-                self._thread = Thread(target=self._run_all, daemon=True, name="jobs")
-                self._thread.start()
-            self._queue.put(job)
+            if job.kind not in self._queues:
+                self._queues[job.kind] = SimpleQueue()
+                self._threads.append(
+                    Thread(target=self._run_all, args=(job.kind,), daemon=True, name=f"job-{job.kind}")
+                )
+                self._threads[-1].start()
+            self._queues[job.kind].put(job)
 
-    def _run_all(self) -> None:
+    def _run_all(self, kind: Kind) -> None:
         lower_priority()
-        while (job := self._queue.get()) is not None:
+        queue = self._queues[kind]
+        while (job := queue.get()) is not None:
             self._run(job)
 
     def _run(self, job: SavedJob) -> None:
@@ -300,7 +309,7 @@ class SavedJobs:
             folder = self.folder / job.id
             has_own = any((folder / FILES).glob("*"))  # a job of an earlier version
             files = folder / FILES if has_own else self.uploads.folder / job.id
-            job.report = dict(self._task(RunningJob(job, folder, files, check)))
+            job.report = dict(self._tasks[job.kind](RunningJob(job, folder, files, check)))
         except StoppedError:
             if not job.cancelled.is_set():
                 return
@@ -375,8 +384,7 @@ def _read_all(folder: Path) -> Iterator[SavedJob]:
         if place.is_dir():
             try:
                 values = json.loads((place / STATE_FILE).read_text(encoding="utf-8"))
-                if values.get("kind") != "comparison":  # earlier versions had such jobs
-                    yield SavedJob(**{name: value for name, value in values.items() if name in known})
+                yield SavedJob(**{name: value for name, value in values.items() if name in known})
             except (OSError, ValueError, TypeError) as error:
                 _log.error("%s is not readable as a job (%s); it is ignored", place, error)
 

@@ -72,12 +72,12 @@ def _added(
 ) -> dict[str, Any]:
     arguments = {"replace": replace, "sources": list(sources)}
     caller = caller_of(request)
-    return as_mapping(served_by(request).jobs.add(folder, caller, collection, arguments), caller)
+    return as_mapping(served_by(request).jobs.add(folder, "ingest", caller, collection, arguments), caller)
 
 
 @router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
 def list_jobs(request: Request) -> Any:
-    """List the ingests of this token; an unlimited admin token lists all."""
+    """List the ingests and comparisons of this token; an unlimited admin token lists all."""
     caller = caller_of(request)
     return {"jobs": [as_mapping(job, caller) for job in served_by(request).jobs.visible(caller)]}
 

@@ -13,7 +13,7 @@ from ragistry.config.files import NAME_RULE
 from ragistry.http.errors import ErrorDetail
 from ragistry.library.ingest.report import IngestReport
 from ragistry.presentation.plain import TechniqueInfo
-from ragistry.server.jobs import State
+from ragistry.server.jobs import Kind, State
 from ragistry.server.tasks import FOLDER_ID
 from ragistry.techniques.routing.route import Route
 from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
@@ -258,14 +258,22 @@ class IngestReportModel(IngestReport):
     failed: list[FailedModel]  # type: ignore[assignment] # an error is its text and its class
 
 
+class ComparisonReportModel(BaseModel):
+    """Verdict of a comparison, and the error of each failed technique."""
+
+    verdict: str
+    failures: dict[str, str]
+
+
 class JobModel(BaseModel):
-    """An ingest. A cancelled or failed one has a ``report`` too, if it has written any source.
+    """An ingest or a comparison. A cancelled or failed ingest has a ``report`` too, if it has written any source.
 
     ``current``, ``done``, ``total``: its progress. ``created``, ``finished``: seconds since 1970. ``collection``: where
-    it writes to.
+    an ingest writes to. The report of a comparison, which the page starts, is its verdict.
     """
 
     id: str
+    kind: Kind
     state: State
     owner: str
     collection: str | None
@@ -275,10 +283,10 @@ class JobModel(BaseModel):
     done: int
     total: int
     error: ErrorDetail | None
-    report: IngestReportModel | None
+    report: IngestReportModel | ComparisonReportModel | None
 
 
 class JobList(BaseModel):
-    """Ingests, newest first."""
+    """Ingests and comparisons, newest first."""
 
     jobs: list[JobModel]

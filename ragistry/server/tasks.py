@@ -1,4 +1,4 @@
-"""The task of background jobs: ingest uploaded sources."""
+"""The tasks of background jobs: ingest uploaded sources, and compare techniques for the page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ragistry.config.folder import EVALUATION
 from ragistry.errors import SourceError
 from ragistry.library.ingest.methods import IngestObserver
 from ragistry.library.ingest.plan import IngestPlan
@@ -19,6 +20,7 @@ from ragistry.server.jobs import RunningJob
 from ragistry.server.path_ingest import ingest_paths
 from ragistry.workspace import Workspace
 
+QUERIES = "queries.jsonl"
 SENT_FROM = "sent_from"
 """Metadata key of a source: the id of the client's folder that it was sent from."""
 FOLDER_ID = r"^[0-9a-f]{16}$"
@@ -92,3 +94,37 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
     if sent["text"]:
         return SourceText(path.read_bytes().decode("utf-8"), sent["name"], metadata=metadata)
     return UploadedFile("", sent["name"], str(path), sent["folder"], metadata=metadata)
+
+
+def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
+    """Compare techniques on uploaded queries, or on queries that are generated from the library.
+
+    The request of the job is ``{"techniques": [NAME], "made": {"limit": …}, "file": NAME}``: the maximum number of
+    generated queries, and the name of the file of queries. The report is kept with those of `ragistry compare`.
+
+    Returns:
+        The verdict, the errors of failed techniques, and the name of the report.
+    """
+    from ragistry.evaluation import compare as run_comparison
+    from ragistry.evaluation import read_library
+    from ragistry.evaluation.data.testsets import library_queries
+    from ragistry.evaluation.outputs import keep_report
+
+    request = running.job.request
+    uploaded = running.files / request["file"]
+    if uploaded.exists():
+        dataset = read_library(workspace, uploaded)
+    else:
+        running.progress("generating queries", 0, 1)
+        dataset = library_queries(workspace, request["made"]["limit"])
+    comparison = run_comparison(
+        request["techniques"],
+        dataset,
+        workspace=workspace,
+        chunk_size="library" if uploaded.exists() and not dataset.synthetic else None,
+        progress=running.progress,
+    )
+    folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
+    failures = {name: failure.error for name, failure in comparison.failures.items()}
+    name = keep_report(folder, comparison.to_json()).stem
+    return {"verdict": str(comparison.verdict), "failures": failures, "name": name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from urllib.parse import quote
 
 from nicegui import ui
 
@@ -65,14 +66,16 @@ def _visible(job: SavedJob) -> _VisibleJob:
 def _card(
     job: _VisibleJob, cancel: Callable[[SavedJob], None], dismiss: Callable[[SavedJob], None]
 ) -> Built[_VisibleJob]:
-    bar = None
+    bar, report = None, (job.job.report or {}).get("name")
     with ui.element("div").classes("rg-job") as card:
         with ui.element("div").classes("rg-bar"):
             ui.label(job.label).classes("rg-job-label")
             status = ui.label().classes("rg-dim")
+            if report and job.state == "done":
+                ui.link("Show the report", f"/compare/{quote(report, safe='')}")
             if job.state not in ENDED:
                 button("Stop", lambda: cancel(job.job)).props["aria-label"] = f"Stop {job.label}"
-            else:
+            elif job.job.kind == "ingest":  # the report of a comparison may be in its job alone
                 icon_button("close", f"Dismiss {job.label}", lambda: dismiss(job.job))
         if job.state == "running":
             card.props("aria-busy=true")  # the steps are not read out

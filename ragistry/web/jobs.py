@@ -1,4 +1,4 @@
-"""Ingests that are started on the page. All windows show them, also after a restart."""
+"""Jobs that are started on the page, ingests and comparisons. All windows show them, also after a restart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+from ragistry.errors import EvaluationError
 from ragistry.server.access import LOCAL_CALLER
 from ragistry.server.jobs import SavedJob, SavedJobs
 from ragistry.server.path_ingest import has_lines, summary
+from ragistry.server.tasks import QUERIES
 from ragistry.workspace import Workspace
 
 KEPT = 20
 """Number of ended ingests that are shown."""
+QUESTIONS = 50
+"""Default number of generated questions."""
 
 
 class PageJobs:
@@ -54,7 +58,7 @@ class PageJobs:
             "refused": list(refused), "unneeded": self._replaced(collection, paths) if replace else [],
         }  # fmt: skip
         with self._saved.new_folder() if uploaded is None else nullcontext(uploaded) as folder:
-            return self._saved.add(folder, LOCAL_CALLER, collection, request)
+            return self._saved.add(folder, "ingest", LOCAL_CALLER, collection, request)
 
     def _replaced(self, collection: str, paths: Sequence[Path]) -> list[str]:
         """Return the uploaded files of sources with the names of these files, or from zip files of these names."""
@@ -63,11 +67,39 @@ class PageJobs:
         found = {info.source_path for info in known if info.source_file.partition("/")[0] in names}
         return sorted(path for path in found if self._saved.uploads.file_of(path))
 
+    def compare(
+        self, techniques: list[str], *, questions: int = QUESTIONS, name: str = QUERIES, queries: bytes | None = None
+    ) -> SavedJob:
+        """Save a job that compares techniques.
+
+        Args:
+            techniques: Names of the techniques.
+            questions: Maximum number of questions to generate.
+            name: Name of a file of queries.
+            queries: Its content; None: questions are generated from the library.
+
+        Raises:
+            EvaluationError: Another comparison is running, or there are fewer than two techniques.
+        """
+        if any(job.kind == "comparison" for job in self._saved.unfinished()):
+            raise EvaluationError("another comparison is running; wait for it, or stop it")
+        if len(techniques) < 2:
+            raise EvaluationError("a comparison needs two techniques; choose another one")
+        request = {"techniques": techniques, "made": {"limit": questions}, "file": name}
+        with self._saved.new_folder() as files:
+            if queries is not None:
+                (files / name).write_bytes(queries)
+            return self._saved.add(files, "comparison", LOCAL_CALLER, None, request)
+
     def ingests(self, collection: str | None = None) -> list[SavedJob]:
         """Return the ingests into a collection or all, newest first."""
         found = [job for job in self._shown() if "paths" in job.request and collection in (None, job.collection)]
         latest = [job for job in found if job.ended][:KEPT]
         return [job for job in found if not job.ended or job in latest]
+
+    def comparisons(self) -> list[SavedJob]:
+        """Return the last comparison, if there is one."""
+        return [job for job in self._shown() if job.kind == "comparison"][:1]
 
     def _shown(self) -> list[SavedJob]:
         """Return all jobs, newest first, without those that ended before this start."""
@@ -82,8 +114,8 @@ class PageJobs:
 
 
 def label(job: SavedJob) -> str:
-    """Return the files of a job in a few words."""
-    return str(job.request["label"])
+    """Return the files or the techniques of a job in a few words."""
+    return str(job.request["label"]) if job.kind == "ingest" else f"Comparing {', '.join(job.request['techniques'])}"
 
 
 def share(job: SavedJob) -> float:
@@ -93,6 +125,9 @@ def share(job: SavedJob) -> float:
 
 def status(job: SavedJob) -> str:
     """Return the state of a job: its stage while it runs, and at the end the numbers of an ingest."""
+    if job.kind == "comparison":
+        stage = f"{job.current} {job.done:,} of {job.total:,}" if job.current else "preparing"
+        return job.state if job.ended else stage
     paths, refused = job.request["paths"], job.request["refused"]
     if job.state == "running" and paths:
         return f"{job.done} of {len(paths)} files" if len(paths) > 1 else job.current
@@ -104,7 +139,7 @@ def status(job: SavedJob) -> str:
 
 def files(job: SavedJob) -> list[tuple[str, str]]:
     """Return name and stage of each file of an ingest, if there are several."""
-    if not has_lines(job):
+    if job.kind == "comparison" or not has_lines(job):
         return []
     names = [Path(path).name for path in job.request["paths"]]
     lines = [(name, _stage(job, place, name)) for place, name in enumerate(names)]
@@ -115,6 +150,8 @@ def failures(job: SavedJob) -> list[str]:
     """Return the error of a job, or the errors and warnings that no line of a file has."""
     if job.error:
         return [job.error["message"]]
+    if job.kind == "comparison":
+        return ["the comparison was stopped; start it again"] if job.state == "cancelled" else []
     refused = () if has_lines(job) else job.request["refused"]
     return [*(f"not added: {reason}" for _, reason in refused), *job.notes]
 

@@ -23,11 +23,11 @@ class Runner:
 
     def __init__(self, folder: Path) -> None:
         self.started, self.release = Event(), Event()
-        self.saved = SavedJobs(folder, Uploads(folder.parent / "uploads", list), self.work)
+        self.saved = SavedJobs(folder, Uploads(folder.parent / "uploads", list), {"ingest": self.work})
 
     def add(self, name: str) -> SavedJob:
         with self.saved.new_folder() as folder:
-            return self.saved.add(folder, LOCAL_CALLER, name, {})
+            return self.saved.add(folder, "ingest", LOCAL_CALLER, name, {})
 
     def work(self, running: RunningJob) -> dict[str, Any]:
         self.started.set()
@@ -91,15 +91,14 @@ def test_only_the_latest_ended_jobs_are_kept(start: Callable[[], Runner], monkey
 
 
 def test_job_of_an_earlier_version_is_read_and_run(start: Callable[[], Runner], tmp_path: Path) -> None:
-    """``job.json`` as version 0.2.0 wrote it, also with a key that is no longer known; its comparisons are left out."""
+    """``job.json`` as version 0.2.0 wrote it, also with a key that is no longer known."""
     values = {
         "id": "1f", "kind": "ingest", "owner": "this machine", "collection": "notes", "request": {"paths": ["/a.md"]},
         "created": 5.0, "current": "reading", "done": 0, "total": 1, "report": None, "error": None, "inside": 0.0,
         "stages": {}, "notes": [], "state": "running", "finished": None, "gone": 1,
     }  # fmt: skip
-    for id, kind in (("1f", "ingest"), ("2c", "comparison")):
-        (tmp_path / "jobs" / id / "files").mkdir(parents=True)
-        (tmp_path / "jobs" / id / "job.json").write_text(json.dumps(values | {"id": id, "kind": kind}))
+    (tmp_path / "jobs" / "1f" / "files").mkdir(parents=True)
+    (tmp_path / "jobs" / "1f" / "job.json").write_text(json.dumps(values))
     runner = start()
     runner.release.set()
     runner.saved.start()

@@ -11,8 +11,11 @@ from playwright.sync_api import Page, expect
 from ragistry import Workspace
 from ragistry.errors import EvaluationError
 from ragistry.evaluation import compare, read_library
+from ragistry.web.app_state import AppState
+from ragistry.web.jobs import PageJobs, failures
 from ragistry.web.reports import list_reports, read_report
-from tests.web.conftest import check_accessibility, check_words_are_whole
+from tests.messages import check_message, refused
+from tests.web.conftest import check_accessibility, check_words_are_whole, ended, upload
 
 REPORTS = Path(".ragistry", "evaluation", "reports")
 
@@ -37,6 +40,57 @@ def report(other: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(comparison.to_json()))
     return path
+
+
+@pytest.mark.slow
+def test_start_a_comparison_with_a_file_of_queries(page: Page, tmp_path: Path) -> None:
+    write_queries(
+        tmp_path / "asked.jsonl",
+        ("put yesterday's copy back", "operations/backups.md"),
+        ("plants droop although their pot is soaked", "watering.txt"),
+    )
+    page.goto("/compare")
+    page.get_by_role("button", name="New comparison").click()
+    page.get_by_role("radio", name="From a file").click()
+    upload(page, tmp_path / "asked.jsonl", button="Choose queries")
+    expect(page.get_by_role("dialog").get_by_text("asked.jsonl").last).to_be_visible()
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("status", name="Comparison")).to_contain_text("Comparing naive, bm25, hybrid")
+    page.get_by_role("link", name="Show the report").click()
+    told = page.frame_locator("iframe[title=Report]")
+    expect(told.get_by_role("heading", level=1)).to_be_visible()
+    expect(told.get_by_text("2 judged queries").first).to_be_visible()
+
+
+@pytest.fixture
+def filled(fixtures: Path, state: AppState, workspace: Workspace) -> PageJobs:
+    """Over a library of two sources, in which titles and headings make a few questions."""
+    for name in ("backups.md", "upgrades.md"):
+        workspace.library.ingest_file(fixtures / "handbook" / "operations" / name, "notes")
+    return state.jobs
+
+
+def test_questions_are_generated_from_the_library(filled: PageJobs, workspace: Workspace) -> None:
+    job = ended(filled.compare(["naive", "bm25"], questions=5))
+    assert (failures(job), job.state, filled.comparisons()) == ([], "done", [job])
+    [listed] = list_reports(workspace.root / REPORTS)
+    assert listed.techniques == ("naive", "bm25")
+    assert len(listed.warnings) == 1
+
+
+def test_stopped_and_failed_comparisons_have_a_reason(filled: PageJobs, state: AppState, workspace: Workspace) -> None:
+    with refused(EvaluationError):
+        filled.compare(["naive"])
+    job = filled.compare(["naive", "bm25"])
+    with refused(EvaluationError):
+        filled.compare(["naive", "bm25"])
+    state.saved.cancel(job)
+    assert failures(ended(job)) == ["the comparison was stopped; start it again"]
+    wrong = b'{"text": "frost", "sources": ["absent.md"]}'
+    job = ended(filled.compare(["naive", "bm25"], name="mine.jsonl", queries=wrong))
+    assert job.state == "failed"
+    check_message(failures(job)[0], "mine.jsonl", "'absent.md'")
+    assert list_reports(workspace.root / REPORTS) == []
 
 
 def test_list_and_open_a_report(page: Page, report: Path) -> None:

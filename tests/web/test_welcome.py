@@ -29,6 +29,7 @@ def empty(home: Path) -> Iterator[str]:
 def test_first_upload_creates_its_collection(page: Page, empty: str, home: Path, tmp_path: Path) -> None:
     page.goto(f"{empty}/compare")
     expect(page.get_by_text("No comparisons yet.")).to_be_visible()
+    expect(page.get_by_role("button", name="New comparison")).to_be_visible()
     page.goto(empty)
     expect(page.get_by_text("The library is empty.")).to_be_visible()
     expect(page.get_by_role("combobox", name="Technique")).not_to_be_visible()
@@ -87,6 +88,9 @@ def test_technique_that_cannot_run_is_marked_and_its_error_names_the_remedy(page
     page.goto(f"{empty}/?q=tea&technique=hyde&compare=bm25")
     expect(page.get_by_role("article").first).to_be_visible()  # the other technique answers
     expect(error).to_be_visible()
+    page.goto(f"{empty}/compare")
+    page.get_by_role("button", name="New comparison").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Cannot run here, because a model is missing: multi_query")
 
 
 @pytest.mark.slow

@@ -23,19 +23,25 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from ragistry.errors import DatasetError, ModelConnectionError, ModelError, ModelNotFoundError
 from ragistry.evaluation.data.checks import contains_words, is_answered, near_duplicates, plain_words
 from ragistry.evaluation.data.dataset import Dataset, Text
-from ragistry.evaluation.data.library import LibrarySource
+from ragistry.evaluation.data.library import LibrarySource, library_sources
 from ragistry.protocols import Generator
 from ragistry.text.analysis import query_terms
 from ragistry.text.boundaries import first_sentence_start
 from ragistry.utils.model_output import parse_answer
 from ragistry.utils.wording import numbered
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+LIBRARY_QUERIES = "queries made from the library"
+"""Name of the test set that `library_queries` makes."""
 
 Kind = Literal["description", "sentence", "question"]
 KINDS: tuple[Kind, ...] = ("description", "sentence")
@@ -231,6 +237,22 @@ def _copies(question: str, chunk: str) -> bool:
     words, there = plain_words(question).split(), f" {plain_words(chunk)} "
     runs = (" ".join(words[start : start + COPIED]) for start in range(len(words) - COPIED + 1))
     return any(f" {run} " in there for run in runs)
+
+
+def library_queries(workspace: Workspace, limit: int) -> Dataset:
+    """Make queries from the descriptions and sentences in a library.
+
+    Args:
+        workspace: The workspace with the library.
+        limit: Maximum number of queries.
+
+    Raises:
+        DatasetError: There are no sources, or no query can be made from them.
+    """
+    sources = library_sources(workspace)
+    if not sources:
+        raise DatasetError("the library has no sources to make queries from; ingest some first")
+    return make_testset(LIBRARY_QUERIES, sources, known_items(sources), limit=limit).dataset
 
 
 def make_testset(
