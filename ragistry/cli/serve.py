@@ -58,7 +58,7 @@ def serve(
     ] = 2_000,
     workspace: WorkspaceOption = Path(),
 ) -> None:
-    """Serve the library to programs over HTTP: search, routing, collections, ingest jobs.
+    """Serve the library to programs over HTTP: search, routing, collections, ingest jobs, comparisons.
 
     While it runs, only this server can write to the workspace; other processes may read.
     """

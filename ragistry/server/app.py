@@ -113,7 +113,7 @@ def create_app(
             yield
 
     app = FastAPI(
-        title="Ragistry", version=__version__, description="Search, routing, collections and ingest.",
+        title="Ragistry", version=__version__, description="Search, routing, collections, ingest and comparisons.",
         docs_url=None, redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     app.state.served = served

@@ -1,8 +1,8 @@
 """Background jobs, saved to disk before they are acknowledged and resumed after a restart.
 
 They run in threads, one job of each kind at a time, in the order in which they were added. A job is a folder:
-``job.json``, and ``files/`` until the uploaded files of an ended job are deleted. Earlier versions saved uploaded files
-there; now they are in a folder of the same name below that of `Uploads`.
+``job.json``, the reports of a comparison, and ``files/`` until the uploaded files of an ended job are deleted. Earlier
+versions saved uploaded files there; now they are in a folder of the same name below that of `Uploads`.
 """
 
 from __future__ import annotations

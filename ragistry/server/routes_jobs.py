@@ -1,19 +1,21 @@
-"""Routes for jobs: ingest files and texts, follow and cancel jobs."""
+"""Routes for jobs: ingest files and texts, compare techniques, follow and cancel jobs."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Form
 from starlette.requests import Request
+from starlette.responses import Response
 
-from ragistry.errors import RequestError
+from ragistry.errors import JobNotFoundError, RequestError
 from ragistry.server.jobs import as_mapping
 from ragistry.server.route import caller_of, library_of, needs, new_router, served_by
-from ragistry.server.schemas import FileBatch, JobList, JobModel, TextBatch
+from ragistry.server.schemas import ComparisonRequest, FileBatch, JobList, JobModel, TextBatch
+from ragistry.server.tasks import QUERIES, REPORTS
 from ragistry.server.uploads import kept_name, source_name
 from ragistry.utils.metadata import checked_metadata, date_text, parse_json
 
@@ -75,6 +77,22 @@ def _added(
     return as_mapping(served_by(request).jobs.add(folder, "ingest", caller, collection, arguments), caller)
 
 
+@router.post("/comparisons", status_code=202, response_model=JobModel, openapi_extra=needs("write"))
+def start_comparison(request: Request, body: ComparisonRequest) -> Any:
+    """Compare techniques over the whole library in a background job."""
+    served, caller = served_by(request), caller_of(request)
+    caller.check_unlimited("a comparison")
+    for name in body.techniques:
+        served.workspace.registry.entry(name)
+    if body.made.collection is not None:
+        served.workspace.library.collections.entry(body.made.collection)
+    with served.jobs.new_folder() as folder:
+        if body.queries is not None:
+            (folder / QUERIES).write_text(body.queries, encoding="utf-8")
+        arguments = body.model_dump(exclude={"queries"})
+        return as_mapping(served.jobs.add(folder, "comparison", caller, None, arguments), caller)
+
+
 @router.get("/jobs", response_model=JobList, openapi_extra=needs("write"))
 def list_jobs(request: Request) -> Any:
     """List the ingests and comparisons of this token; an unlimited admin token lists all."""
@@ -99,3 +117,23 @@ def cancel_job(request: Request, id: str) -> Any:
     else:
         jobs.cancel(job)
     return as_mapping(job, caller)
+
+
+REPORT_TYPES = {"json": "application/json", "markdown": "text/markdown", "html": "text/html"}
+
+
+@router.get(
+    "/comparisons/{id}/report",
+    response_class=Response,
+    responses={200: {"description": "The report", "content": {kind: {} for kind in REPORT_TYPES.values()}}},
+    openapi_extra=needs("write"),
+)
+def get_report(request: Request, id: str, format: Literal["json", "markdown", "html"] = "json") -> Response:
+    """Return the full report of a comparison."""
+    jobs = served_by(request).jobs
+    job = jobs.get(id, caller_of(request))
+    try:
+        text = (jobs.folder / job.id / REPORTS[format]).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise JobNotFoundError(f"{job.kind} {id!r} has no report of techniques; its state is {job.state}") from error
+    return Response(text, media_type=REPORT_TYPES[format])

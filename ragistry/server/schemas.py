@@ -150,6 +150,26 @@ class FileBatch(BaseModel):
     )
 
 
+class MadeQueries(RequestModel):
+    """Queries to generate from descriptions and sentences of the sources."""
+
+    collection: str | None = Field(default=None, description="Only from this collection.")
+    limit: int = Field(default=200, ge=1, le=10_000)
+
+
+class ComparisonRequest(RequestModel):
+    """A comparison of techniques, on ``queries`` or on generated queries (``made``)."""
+
+    techniques: list[str] = Field(min_length=1, max_length=100, description="Names of techniques.")
+    queries: str | None = Field(default=None, description='JSON lines: {"text": …, "sources": [SOURCE, …]}')
+    made: MadeQueries = MadeQueries()
+    measures: list[str] = Field(
+        default=[], max_length=20, description="Measures such as nDCG@10; the first one decides."
+    )
+    baseline: str | None = Field(default=None, description="Compare each technique with this one only.")
+    seed: int = Field(default=0, ge=0, le=2**31)
+
+
 class ResponseModel(BaseModel):
     """Base of responses, whose fields are always there."""
 
@@ -269,7 +289,7 @@ class JobModel(BaseModel):
     """An ingest or a comparison. A cancelled or failed ingest has a ``report`` too, if it has written any source.
 
     ``current``, ``done``, ``total``: its progress. ``created``, ``finished``: seconds since 1970. ``collection``: where
-    an ingest writes to. The report of a comparison, which the page starts, is its verdict.
+    an ingest writes to. The report of a comparison is its verdict; the full one is at ``/v1/comparisons/{id}/report``.
     """
 
     id: str

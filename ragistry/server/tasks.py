@@ -1,12 +1,13 @@
-"""The tasks of background jobs: ingest uploaded sources, and compare techniques for the page."""
+"""The tasks of background jobs: ingest uploaded sources, and compare techniques."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragistry.config.folder import EVALUATION
 from ragistry.errors import SourceError
@@ -20,6 +21,11 @@ from ragistry.server.jobs import RunningJob
 from ragistry.server.path_ingest import ingest_paths
 from ragistry.workspace import Workspace
 
+if TYPE_CHECKING:
+    from ragistry.evaluation.data.dataset import Dataset
+
+REPORTS = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
+"""File names of a comparison's report, by format."""
 QUERIES = "queries.jsonl"
 SENT_FROM = "sent_from"
 """Metadata key of a source: the id of the client's folder that it was sent from."""
@@ -99,32 +105,49 @@ def _source(sent: Mapping[str, Any], folder: Path) -> SourceFile | SourceText:
 def compare(workspace: Workspace, running: RunningJob) -> dict[str, Any]:
     """Compare techniques on uploaded queries, or on queries that are generated from the library.
 
-    The request of the job is ``{"techniques": [NAME], "made": {"limit": …}, "file": NAME}``: the maximum number of
-    generated queries, and the name of the file of queries. The report is kept with those of `ragistry compare`.
+    The report is written to the folder of the job in every format of `REPORTS`. The request of the job is a
+    `ComparisonRequest`; the page adds ``file``, the name of the file of queries, so that its report is also kept with
+    those of `ragistry compare`.
 
     Returns:
-        The verdict, the errors of failed techniques, and the name of the report.
+        The verdict, the errors of failed techniques, and the name of a report that is kept.
     """
     from ragistry.evaluation import compare as run_comparison
-    from ragistry.evaluation import read_library
-    from ragistry.evaluation.data.testsets import library_queries
+    from ragistry.evaluation import markdown, page, read_library
+    from ragistry.evaluation.comparison import MEASURES
     from ragistry.evaluation.outputs import keep_report
 
     request = running.job.request
-    uploaded = running.files / request["file"]
-    if uploaded.exists():
-        dataset = read_library(workspace, uploaded)
-    else:
-        running.progress("generating queries", 0, 1)
-        dataset = library_queries(workspace, request["made"]["limit"])
+    uploaded = running.files / request.get("file", QUERIES)
+    dataset = (
+        read_library(workspace, uploaded)
+        if uploaded.exists()
+        else _generated_queries(workspace, request["made"], running)
+    )
     comparison = run_comparison(
         request["techniques"],
         dataset,
+        request["measures"] or MEASURES,
+        request["baseline"],
         workspace=workspace,
         chunk_size="library" if uploaded.exists() and not dataset.synthetic else None,
+        seed=request["seed"],
         progress=running.progress,
     )
-    folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
+    as_json = json.dumps(comparison.to_json(), ensure_ascii=False, indent=2) + "\n"
+    for kind, text in (("json", as_json), ("markdown", markdown(comparison)), ("html", page(comparison))):
+        (running.folder / REPORTS[kind]).write_text(text, encoding="utf-8")
     failures = {name: failure.error for name, failure in comparison.failures.items()}
-    name = keep_report(folder, comparison.to_json()).stem
-    return {"verdict": str(comparison.verdict), "failures": failures, "name": name}
+    report = {"verdict": str(comparison.verdict), "failures": failures}
+    if "file" in request:
+        folder = workspace.path_of(workspace.settings.data_dir) / EVALUATION / "reports"
+        report["name"] = keep_report(folder, comparison.to_json()).stem
+    return report
+
+
+def _generated_queries(workspace: Workspace, options: Mapping[str, Any], running: RunningJob) -> Dataset:
+    from ragistry.evaluation.data.testsets import library_queries
+
+    running.progress("generating queries", 0, 1)
+    seed = running.job.request["seed"]
+    return library_queries(workspace, options["limit"], collection=options["collection"], seed=seed)

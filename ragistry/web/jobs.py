@@ -12,6 +12,7 @@ from ragistry.errors import EvaluationError
 from ragistry.server.access import LOCAL_CALLER
 from ragistry.server.jobs import SavedJob, SavedJobs
 from ragistry.server.path_ingest import has_lines, summary
+from ragistry.server.schemas import ComparisonRequest, MadeQueries
 from ragistry.server.tasks import QUERIES
 from ragistry.workspace import Workspace
 
@@ -85,11 +86,12 @@ class PageJobs:
             raise EvaluationError("another comparison is running; wait for it, or stop it")
         if len(techniques) < 2:
             raise EvaluationError("a comparison needs two techniques; choose another one")
-        request = {"techniques": techniques, "made": {"limit": questions}, "file": name}
+        made = MadeQueries(limit=questions)
+        request = ComparisonRequest(techniques=techniques, made=made).model_dump(exclude={"queries"})
         with self._saved.new_folder() as files:
             if queries is not None:
                 (files / name).write_bytes(queries)
-            return self._saved.add(files, "comparison", LOCAL_CALLER, None, request)
+            return self._saved.add(files, "comparison", LOCAL_CALLER, None, request | {"file": name})
 
     def ingests(self, collection: str | None = None) -> list[SavedJob]:
         """Return the ingests into a collection or all, newest first."""

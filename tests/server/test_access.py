@@ -67,6 +67,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/collections/{collection}/sources/move"): {"json": {"source": "fronts.txt", "to": "tea"}},
     ("POST", "/v1/ingest/files"): {"data": {"collection": "weather"}, "files": [("files", ("a.md", b"x"))]},
     ("POST", "/v1/ingest/texts"): {"json": {"collection": "weather", "sources": [{"source": "a", "text": "x"}]}},
+    ("POST", "/v1/comparisons"): {"json": {"techniques": ["naive"]}},
 }
 """What each route that takes something is asked, about a collection that the limited token is not for."""
 

@@ -165,6 +165,28 @@ def test_source_name_must_be_a_relative_path(client: TestClient) -> None:
     assert client.get("/v1/jobs").json() == {"jobs": []}
 
 
+def test_job_compares_techniques(client: TestClient) -> None:
+    queries = "\n".join(
+        json.dumps({"text": text, "sources": [source]})
+        for text, source in (("green leaves", "leaves/green.txt"), ("will it rain", "fronts.txt"))
+    )
+    accepted = client.post("/v1/comparisons", json={"techniques": ["naive", "bm25"], "queries": queries})
+    assert accepted.status_code == 202, accepted.text
+    job = ended(client, accepted.json())
+    assert job["state"] == "done", job
+    assert job["report"]["verdict"]
+    assert client.get(f"/v1/jobs/{job['id']}").json() == job
+    assert client.get("/v1/jobs").json()["jobs"] == [job]
+    report = client.get(f"/v1/comparisons/{job['id']}/report")
+    assert set(report.json()["techniques"]) == {"naive", "bm25"}
+    for kind, start in (("markdown", "#"), ("html", "<!doctype html>")):
+        text = client.get(f"/v1/comparisons/{job['id']}/report", params={"format": kind}).text
+        assert text.lower().startswith(start)
+    assert error(client.post("/v1/comparisons", json={"techniques": ["nothing"]})) == (404, "UnknownTechniqueError")
+    wrong = client.post("/v1/comparisons", json={"techniques": ["naive"], "queries": "{}"}).json()
+    assert ended(client, wrong)["error"]["type"] == "DatasetError"
+
+
 def test_health(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/readyz").json() == {"status": "ready"}

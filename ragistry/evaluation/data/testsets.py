@@ -239,20 +239,22 @@ def _copies(question: str, chunk: str) -> bool:
     return any(f" {run} " in there for run in runs)
 
 
-def library_queries(workspace: Workspace, limit: int) -> Dataset:
+def library_queries(workspace: Workspace, limit: int, *, collection: str | None = None, seed: int = 0) -> Dataset:
     """Make queries from the descriptions and sentences in a library.
 
     Args:
         workspace: The workspace with the library.
         limit: Maximum number of queries.
+        collection: Use the sources of this collection only.
+        seed: Seed of the random choice of queries.
 
     Raises:
         DatasetError: There are no sources, or no query can be made from them.
     """
-    sources = library_sources(workspace)
+    sources = library_sources(workspace, collection)
     if not sources:
         raise DatasetError("the library has no sources to make queries from; ingest some first")
-    return make_testset(LIBRARY_QUERIES, sources, known_items(sources), limit=limit).dataset
+    return make_testset(LIBRARY_QUERIES, sources, known_items(sources, seed=seed), limit=limit, seed=seed).dataset
 
 
 def make_testset(
