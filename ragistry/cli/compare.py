@@ -13,7 +13,6 @@ from ragistry.cli.options import WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_text, progress_bar
 from ragistry.config.folder import EVALUATION
-from ragistry.utils.removed import removed
 
 if TYPE_CHECKING:
     from ragistry.evaluation.data.dataset import Dataset
@@ -25,12 +24,6 @@ IR_DATASETS = "ir_datasets:"
 STDOUT = Path("-")
 WIDE = 140
 """Width of tables in a file or a pipe."""
-
-
-def _no_address(runs: list[str] | None) -> list[str] | None:
-    if any("=http" in one for one in runs or ()):
-        raise FlagsError(removed("value", "compare --run NAME=http://HOST"))
-    return runs
 
 
 def compare(
@@ -53,7 +46,9 @@ def compare(
     ] = None,
     run: Annotated[
         list[str] | None,
-        typer.Option("--run", metavar="NAME=FILE", help="A TREC run; repeatable.", callback=_no_address),
+        typer.Option(
+            "--run", metavar="NAME=FILE", help="A TREC run, or the http address of a search endpoint; repeatable."
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -117,7 +112,9 @@ def compare(
     refuse_together(context, "queries", "dataset", "split")
     refuse_together(context, "answers", "no_answers")
     if run and not technique:
-        refuse_together(context, "run", "chunk_size", "embed_model", "grid", "answers", "no_answers")
+        refuse_together(context, "run", "chunk_size", "embed_model", "grid")
+        if not any("=http" in one for one in run):
+            refuse_together(context, "run", "answers", "no_answers")
     if dataset is None and queries is None:
         raise typer.BadParameter("give either --dataset FOLDER, or --queries FILE for the library of this workspace")
     if split and str(dataset).startswith(IR_DATASETS):
@@ -184,8 +181,8 @@ def _write(comparison: Comparison, files: Mapping[str, Path], printed: Sequence[
 
 
 def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
-    """Map the name of each technique to None, and that of each run to its rankings."""
-    from ragistry.evaluation import read_run
+    """Map the name of each technique to None, and that of each run to its rankings or its endpoint."""
+    from ragistry.evaluation import as_technique, read_run
 
     found: dict[str, Any] = dict.fromkeys(techniques)
     for one in runs:
@@ -194,7 +191,7 @@ def _contenders(techniques: list[str], runs: list[str]) -> dict[str, Any]:
             raise typer.BadParameter(f"--run must be NAME=FILE, such as --run theirs=their.run; got {one!r}")
         if name in found:
             raise typer.BadParameter(f"two contenders are called {name!r}; rename one")
-        found[name] = read_run(file)
+        found[name] = as_technique(file) if file.startswith(("http://", "https://")) else read_run(file)
     return found
 
 

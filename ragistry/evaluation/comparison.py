@@ -78,9 +78,10 @@ def compare(
 
     Args:
         techniques: Names of techniques.yaml, or a mapping of names to any of: a name of techniques.yaml (None: the
-            same name), an entry for `Workspace.build` or what that returned, a class, an object with ``retrieve``, or
-            a run (`read_run`). An entry or a class is built over the index of the test set; an object is asked as it
-            is. `as_technique` makes an object of a function of a query.
+            same name), an entry for `Workspace.build` or what that returned, an object with ``retrieve``, a class, a
+            function that makes such an object from ``store`` and ``embedder``, or a run (`read_run`). An entry is built
+            over the index of the test set; an object is asked as it is. `as_technique` makes an object of a function
+            of a query.
         dataset: A `Dataset`, or a folder in BEIR's layout.
         measures: The first one decides the verdict.
         baseline: The technique that each other one is tested against. The default is ``default`` of techniques.yaml,
@@ -102,7 +103,7 @@ def compare(
         tune_on: The share of queries on which the best variant is chosen; it is measured on the others.
         timing_repeats: How often some queries are repeated to measure their time.
         cache: A folder that keeps indexes (default: in the data of the workspace).
-        answers: The file that keeps what models answer. A question that it has is not asked
+        answers: The file that keeps what models, endpoints and functions answer. A question that it has is not asked
             again, and counts with its first time. True: the file of the workspace, if there is one. False: ask anew.
         progress: Called with the current step, and how much of it is done. By default, progress is written to standard
             error: in a changing line in a terminal or notebook, else every ten seconds. False: not at all.

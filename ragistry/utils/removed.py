@@ -21,7 +21,6 @@ REMOVED = {
     "command testset make --seed": "the same command without it: it draws the same queries again",
     "value testset make --kind title": "`--kind description` or `--kind sentence`",
     "value testset make --kind heading": "`--kind description` or `--kind sentence`",
-    "value compare --run NAME=http://HOST": "a TREC run of it, or in Python `as_technique` of a function that asks it",
     "command testset check": "`ragistry compare`, which checks a test set first",
     "command compare --max-minutes": "fewer techniques or a smaller test set",
     "command compare --engine": "`ragistry ingest --engine` for the work that takes long",

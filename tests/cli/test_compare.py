@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ragistry.evaluation import compare, read_run, write_beir
+from ragistry.testing.openai_server import OpenAIServer
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
 from tests.evaluation.small_sets import Answers, first, numbered, topics
@@ -64,6 +65,10 @@ def test_run_of_another_program_is_a_contender(ragistry: Run, tmp_path: Path) ->
     assert done.json["techniques"]["theirs"]["same_as"] == "bm25"
     alone = ragistry(*COMPARE, "--run", "theirs=runs/bm25.run", "--json", "-")
     assert list(alone.json["techniques"]) == ["theirs"]
+    with OpenAIServer("small") as server:  # it has no such path
+        failed = ragistry(*COMPARE, "-t", "bm25", "--run", f"theirs={server.url}/search", "--json", "-")
+    assert (failed.code, list(failed.json["techniques"])) == (1, ["bm25"])
+    assert f"{server.url} answered 404" in failed.json["failures"]["theirs"]["error"]
     for wrong in ("theirs", "=runs/bm25.run", "theirs=", "bm25=runs/bm25.run"):
         failed = ragistry(*COMPARE, "-t", "bm25", "--run", wrong)
         assert failed.code == 2

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from ragistry.config.folder import ANSWERS
 from ragistry.errors import EmbeddingGenerationError, EvaluationError, ModelConnectionError
-from ragistry.evaluation import compare
+from ragistry.evaluation import as_technique, compare
 from ragistry.evaluation.systems.recorded_answers import (
     CHARGED_CPU,
     TEXTS_AT_ONCE,
@@ -32,10 +32,12 @@ from ragistry.evaluation.systems.recorded_answers import (
 from ragistry.library.backup import write_backup
 from ragistry.protocols import Embedder, Generator, Reranker
 from ragistry.testing.hashed import HashingEmbedder
+from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.wire import Reply
 from ragistry.trace import collect, degraded, model_call, stage
 from ragistry.types import Role
-from tests.evaluation.small_sets import hashed_workspace, topics, with_sql
-from tests.messages import refused
+from tests.evaluation.small_sets import Answers, hashed_workspace, numbered, topics, with_sql
+from tests.messages import check_message, refused
 
 
 def count(file: Path) -> int:
@@ -239,6 +241,85 @@ def test_killed_process_keeps_every_answer(file):
     for number in range(20):
         again.rerank(f"query {number}", ["a"])
     assert asked == [f"query {number}" for number in range(7, 20)]
+
+
+CALLS: list[str] = []
+
+
+def their_search(query: str, top_k: int) -> list[tuple[str, float]]:
+    """A function of another program."""
+    CALLS.append(query)
+    return [(f"d{query.split()[-1]}", 1.5), ("d0", 1.0)][:top_k]
+
+
+def test_function_is_asked_once(file):
+    options: dict[str, Any] = {"progress": False, "answers": file}
+    CALLS.clear()
+    first = compare({"theirs": as_technique(their_search)}, numbered(8), ["RR@10"], **options)
+    asked = len(CALLS)
+    assert asked == len(set(CALLS)) * 2 == 16, "for a search, and for the ranking"
+    again = compare({"theirs": as_technique(their_search)}, numbered(8), ["RR@10"], **options)
+    assert len(CALLS) == asked
+    assert again.runs == first.runs
+    theirs = [one.techniques["theirs"] for one in (first, again)]
+    assert theirs[0].measures == theirs[1].measures
+    assert theirs[0].calls == theirs[1].calls == 0, "it is no model"
+    compare({"theirs": as_technique(their_search)}, numbered(8), ["RR@10"], answers=False, progress=False)
+    assert len(CALLS) > asked, "asked anew"
+
+
+class Endpoint(LoopbackServer):
+    """A search endpoint over `numbered` that can be out of order."""
+
+    broken = False
+
+    def answer(self, request: Any, flaw: Failure | None) -> Reply:
+        if self.broken and request.body["query"] == "query 3":
+            return Reply(400, {"detail": "out of order"})
+        return Reply(200, their_search(request.body["query"], request.body["top_k"]))
+
+    def refusal(self, status: int) -> Any:
+        return {"detail": f"refused with {status}"}
+
+
+def test_endpoint_is_asked_once_and_again_where_it_failed(file):
+    options: dict[str, Any] = {"progress": False, "answers": file}
+    with Endpoint() as server:
+        theirs = {"theirs": as_technique(f"{server.url}/search", api_key="k3y")}
+        server.broken = True
+        broken = compare(theirs, numbered(8), ["RR@10"], **options)
+        check_message(broken.failures["theirs"].error, "out of order")
+        before = [request.body for request in server.requests]
+        server.broken = False
+        first = compare(theirs, numbered(8), ["RR@10"], **options)
+        after = [request.body for request in server.requests[len(before) :]]
+        answered = [body for body in before if body["query"] != "query 3"]
+        assert answered
+        assert not [body for body in after if body in answered], "what it answered is kept"
+        assert len([body for body in after if body["query"] == "query 3"]) == 2, "a failure is not"
+        asked = len(server.requests)
+        again = compare(theirs, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked, "nothing is asked twice"
+        assert again.runs == first.runs
+        other = {"theirs": as_technique(f"{server.url}/other")}
+        compare(other, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked + 16, "another address is another contender"
+        with_sql("PRAGMA user_version = 99")(file)
+        with refused(EvaluationError, str(file), "99"):
+            compare(theirs, numbered(8), ["RR@10"], **options)
+        assert len(server.requests) == asked + 16
+
+
+def test_function_with_a_state_of_its_own_is_always_asked(file):
+    for rank, expected in ((1, 1.0), (2, 0.5)):
+        search = Answers(lambda _, rank=rank: rank).retrieve
+
+        def closure(query: str, top_k: int, search: Any = search) -> Any:
+            return search(query, top_k=top_k)
+
+        given = {"method": as_technique(search), "closure": as_technique(closure)}
+        result = compare(given, numbered(5), ["RR@10"], answers=file, progress=False)
+        assert [one.measures["RR@10"].mean for one in result.techniques.values()] == [expected] * 2
 
 
 def test_answers_of_the_workspace_go_with_what_they_read(tmp_path):

@@ -168,7 +168,7 @@ def test_failures_are_reported_and_the_others_finish(workspace, tmp_path):
             raise RuntimeError("the store\nis odd")
 
     given = {"bm25": None, "broken": None, "above": None, "Broken": Broken, "late": Late, "none": list, "routed": None}
-    given |= {"narrow": Narrow(), "simple": SimpleNamespace(retrieve=lambda query: [])}
+    given |= {"narrow": Narrow(), "simple": SimpleNamespace(retrieve=lambda query: []), "needy": lambda generator: 1}
     result = compare(given, topics(), workspace=workspace, cache=tmp_path)
     errors = {name: failure.error for name, failure in result.failures.items()}
     errors |= {
@@ -177,7 +177,7 @@ def test_failures_are_reported_and_the_others_finish(workspace, tmp_path):
     assert list(result.techniques) == ["bm25"]
     assert errors["broken"] == errors["above"] == errors["Broken"] == "KeyError: 'size'"
     for name, value in {
-        "late": "is odd", "narrow": "where", "simple": "top_k", "none": "retrieve",
+        "late": "is odd", "needy": "generator", "narrow": "where", "simple": "top_k", "none": "retrieve",
         "dense": "`embedder`", "routed": "--queries FILE",
     }.items():  # fmt: skip
         check_message(errors[name], value)

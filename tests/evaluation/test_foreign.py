@@ -1,4 +1,4 @@
-"""Contenders from elsewhere: TREC runs, and functions of a query."""
+"""Contenders from elsewhere: TREC runs, functions and search endpoints."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import gzip
 from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ragistry import connect
-from ragistry.errors import ConfigError, TechniqueError, UnsupportedError
+from ragistry.errors import ConfigError, ModelError, TechniqueError, UnsupportedError
 from ragistry.evaluation import Text, as_technique, compare, markdown, page, read_library, read_run
 from ragistry.evaluation.outputs import write_runs
+from ragistry.testing.loopback import Failure, LoopbackServer
+from ragistry.testing.wire import Reply
 from ragistry.types import Document
-from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered
+from tests.evaluation.small_sets import Answers, first, hashed_workspace, numbered, topics
 from tests.messages import check_message, refused
 from tests.serving import served
 
@@ -87,6 +90,9 @@ def test_run_that_does_not_fit_fails_alone(run, named):
         (lambda query: iter({"d0": Decimal("0.5"), "d1": Decimal(2)}.items()), [2.0, 0.5]),
         (lambda query: [("d1", 2), "d0"], [1.0, 0.5]),
         (lambda query: [Document("", {"source_file": name}, 1.0, f"{name} 7") for name in ("d0", "d1")], [1.0, 1.0]),
+        (lambda query: {"results": [["d0", 0.5], ["d1", 2]]}, [2.0, 0.5]),
+        (lambda query: {"documents": [{"id": name, "text": "text"} for name in ("d1", "d0")]}, [1.0, 0.5]),
+        (lambda query: [{"id": "7", "metadata": {"source_file": n}, "score": 1} for n in ("d0", "d1")], [1.0, 1.0]),
     ],
 )
 def test_function_is_a_technique(function, scores):
@@ -95,6 +101,9 @@ def test_function_is_a_technique(function, scores):
     assert [document.score for document in documents] == scores
     assert sorted(document.metadata["source_file"] for document in documents) == ["d0", "d1"]
     assert len(technique.retrieve("q", top_k=1)) == 1
+
+
+TEXTS = {document.id: document.whole for document in topics().corpus}
 
 
 def test_ranx_evaluates_a_run_to_the_same_values():
@@ -106,7 +115,38 @@ def test_ranx_evaluates_a_run_to_the_same_values():
     assert [float(value) for value in means.values()] == pytest.approx([own["nDCG@10"].mean, own["RR@10"].mean])
 
 
-def test_server_of_this_program_is_a_technique_by_a_function(tmp_path):
+class Endpoint(LoopbackServer):
+    """A search endpoint with the documents of `topics`."""
+
+    def answer(self, request: Any, flaw: Failure | None) -> Reply:
+        words = set(request.body["query"].split())
+        found = sorted(TEXTS, key=lambda name: -len(words & set(TEXTS[name].split())))
+        found = found[: request.body.get("top_k")]
+        return Reply(200, {"results": [{"id": name, "text": TEXTS[name]} for name in found]})
+
+    def refusal(self, status: int) -> Any:
+        return {"detail": f"refused with {status}"}
+
+
+def test_endpoint_is_a_technique_by_its_address(tmp_path):
+    with Endpoint() as server:
+        theirs = as_technique(f"{server.url}/api/search?index=tea")
+        [found, *_] = theirs.retrieve("tea steeped", top_k=3)
+        assert (found.metadata["source_file"], found.content) == ("d-tea", TEXTS["d-tea"])
+        assert compare({"theirs": theirs}, topics(), ["R@5"], progress=False).failures == {}
+        assert {request.path.partition("?")[0] for request in server.requests} == {"/api/search"}
+        assert {request.body["top_k"] for request in server.requests} == {3, 5, 100}, "also where a search is timed"
+        as_technique(f"{server.url}/s", api_key="k3y").retrieve("tea", top_k=1)
+        assert server.requests[-1].headers["Authorization"] == "Bearer k3y"
+        for failure, named in {404: "404", "garbage": "search endpoint"}.items():
+            server.fail_next(failure)
+            with refused(ModelError, named):
+                as_technique(f"{server.url}/s").retrieve("tea", top_k=1)
+    result = compare({"gone": as_technique(server.url)}, numbered(2), progress=False)
+    check_message(result.failures["gone"].error, "cannot be reached")
+
+
+def test_server_of_this_program_is_a_technique_by_its_address_and_by_a_function(tmp_path):
     (tmp_path / "queries.jsonl").write_text('{"text": "how long is tea steeped", "sources": ["tea.md"]}\n')
     with hashed_workspace(tmp_path) as own:
         own.library.create_collection("teas")
@@ -114,11 +154,14 @@ def test_server_of_this_program_is_a_technique_by_a_function(tmp_path):
             own.library.ingest_text(text, f"{name}.md", "teas")
         dataset = read_library(own, tmp_path / "queries.jsonl")
         with served(own) as url, connect(url) as remote:
-            theirs = as_technique(lambda query, top_k: remote.search(query, "hybrid", top_k=top_k))
-            result = compare({"theirs": theirs, "hybrid": None}, dataset, workspace=own, chunk_size="library")
+            contenders = {
+                "address": as_technique(f"{url}/v1/search"),
+                "function": as_technique(lambda query, top_k: remote.search(query, "hybrid", top_k=top_k)),
+            }
+            result = compare({**contenders, "hybrid": None}, dataset, workspace=own, chunk_size="library")
     assert result.failures == {}
     rankings = [[document for document, _ in run["1"]] for run in result.runs.values()]
-    assert rankings == [["teas/tea.md", "teas/bread.md"]] * 2
+    assert rankings == [["teas/tea.md", "teas/bread.md"]] * 3
 
 
 async def later(query):
@@ -128,7 +171,7 @@ async def later(query):
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        (5, "5"), (dict, "dict"), (SimpleNamespace(invoke=len), "invoke"), ("http://example.org/search", "example.org"),
+        (5, "5"), (dict, "dict"), (SimpleNamespace(invoke=len), "invoke"), ("example.org/search", "example.org"),
         (lambda query, index: [], "index"), (lambda: [], "<lambda>()"), (later, "later"),
     ],
 )  # fmt: skip
@@ -144,7 +187,7 @@ def test_number_is_an_id():
 
 @pytest.mark.parametrize(
     "found",
-    [{"hits": []}, {"documents": None}, [{"score": 1.0}], [{"id": "d0", "score": 1.0}], "d0", b"d0", None, [None],
+    [{"hits": []}, {"documents": None}, [{"score": 1.0}], [{"id": "d0", "score": "high"}], "d0", b"d0", None, [None],
      [SimpleNamespace(id="d0", score=1.0)], [("d0", "high")], [""], [0.5], [{"docno": "d0"}], {"d0": 1.0},
      [("d0", float("nan"))], SimpleNamespace(columns=["docno"], __iter__=iter)],
 )  # fmt: skip

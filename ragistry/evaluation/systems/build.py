@@ -42,6 +42,8 @@ from ragistry.evaluation.systems.systems import (
     is_entry,
     is_ready,
     model_in,
+    own_top_k,
+    parameters_of,
     ready_system,
     resolve,
     router_of,
@@ -52,7 +54,8 @@ from ragistry.evaluation.systems.systems import (
 from ragistry.evaluation.systems.variants import EMBED_MODEL, Chunking, Variant
 from ragistry.protocols import LibraryStore
 from ragistry.stores.local.database import FILE as STORE_FILE
-from ragistry.techniques.classes import MODELS
+from ragistry.techniques.classes import MODELS, resources_for, wanted_resources
+from ragistry.techniques.registered import registered
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.detection import detect_language
 from ragistry.text.languages import AUTO, analysis_language
@@ -112,9 +115,11 @@ class Contenders:
         """
         _check(self, variants)
         all_ready = all(is_ready(self.objects[one.technique]) for one in variants)
+        home = self._opened() if not all_ready or self.workspace is not None else None
+        if home is not None or self.answers is not True:
+            self.kept = AnswerStore(self._answers_file(home))
         searched: dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]] = {}
         if not all_ready:
-            self.kept = AnswerStore(self._answers_file())
             variants, registry = self._read(variants)
             self.default = self._opened().registry.default
             searched = self._searched([one for one in variants if one.name in self.wants], registry)
@@ -122,7 +127,7 @@ class Contenders:
             given = self.objects[one.technique]
             try:
                 if is_ready(given):
-                    self.systems.append(ready_system(one.name, given))
+                    self.systems.append(ready_system(one.name, given, self.kept))
                 else:
                     self.systems.append(self._system(one, *searched[one.chunking, one.embed_model]))
             except Exception as error:  # noqa: BLE001, third-party code: the report shows its exceptions
@@ -147,14 +152,13 @@ class Contenders:
             if one.embed_model is not None and (given is None or is_entry(given)):
                 _check_states_no_model(registry, one)
             if not is_ready(given) and one.name not in self.errors:
-                self.wants[one.name] = _wanted(registry, one)
+                self.wants[one.name] = _wanted(registry, one, given)
         return entered, registry
 
-    def _answers_file(self) -> Path:
+    def _answers_file(self, workspace: Workspace | None) -> Path:
         if isinstance(self.answers, Path):
             return self.answers
-        if self.answers:
-            workspace = self._opened()
+        if workspace is not None and self.answers:
             return workspace.path_of(workspace.settings.data_dir) / ANSWERS
         return self._temporary() / "answers.db"
 
@@ -236,24 +240,33 @@ class Contenders:
 
     def _system(self, variant: Variant, registry: TechniqueRegistry, index: DatasetIndex | None) -> System:
         """Build a technique over an index. Raises errors of its own code, and `ConfigError` if it cannot be one."""
-        by_vectors = EMBEDDER in self.wants[variant.name]
-        if not variant.chunking.library and (router := router_of(registry, variant.entry)):
+        given, by_vectors = self.objects[variant.technique], EMBEDDER in self.wants[variant.name]
+        search_top_k: int | None
+        if _is_function(given):
+            user, wanted = f"technique {variant.technique!r}", wanted_resources(given, 0)
+            made = given(**resources_for(user, wanted, {}, registry.resources, {}))
+            search_top_k = own_top_k(registered(variant.name, made).technique)
+            configuration: dict[str, Any] = {"use": getattr(given, "__qualname__", "a callable object")}
+        elif not variant.chunking.library and (router := router_of(registry, variant.entry)):
             raise ConfigError(
                 f"technique {router!r} chooses between collections, and a test set is a single one; compare it on the "
                 "library of the workspace with --queries FILE (in Python, read_library)"
             )
-        made, configuration = registry.get(variant.entry), resolve(registry, variant.entry)
+        else:
+            entered = registry.get(variant.entry)
+            made, search_top_k = entered, None if entered.sets_top_k else self._opened().settings.n_results
+            configuration = resolve(registry, variant.entry)
         embeds = variant.chunking.fit or by_vectors
         if embeds and variant.embed_model is not None:
             # A technique without vectors may search chunks that were cut to the limit of a model.
             configuration |= {EMBED_MODEL if by_vectors else "fitted_to": model_of(registry.resources["embedder"])}
         return System(
             variant.name,
-            made,
+            registered(variant.name, made),  # An entry keeps its phrases and exclusions, as in a search.
             configuration | ({} if index is None else index.configuration),
             index,
             own_top_k="top_k" in variant.changes,
-            search_top_k=None if made.sets_top_k else self._opened().settings.n_results,
+            search_top_k=search_top_k,
         )
 
 
@@ -280,10 +293,10 @@ def _check(contenders: Contenders, variants: Sequence[Variant]) -> None:
     dataset = contenders.dataset
     for one in variants:
         technique = contenders.objects[one.technique]
-        if not (technique is None or is_entry(technique) or is_ready(technique) or isinstance(technique, type)):
+        if not (technique is None or is_entry(technique) or is_ready(technique) or callable(technique)):
             raise EvaluationError(
                 f"technique {one.technique!r} is {technique!r:.80}; it must be a name of techniques.yaml, an entry "
-                "such as {'use': 'bm25'}, an object with retrieve(query), its class, a run, or as_technique(FUNCTION)"
+                "such as {'use': 'bm25'}, an object with retrieve(query), a class or function that makes one, or a run"
             )
         if one.changes and not (technique is None or is_entry(technique) or isinstance(technique, type)):
             raise EvaluationError(
@@ -320,11 +333,18 @@ def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
     return replace(chunking, size=reading.chunk_size, overlap=reading.chunk_overlap, fit=reading.fit)
 
 
-def _wanted(registry: TechniqueRegistry, variant: Variant) -> set[Want]:
+def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
     """Return the resources that a variant and its bases need; none if it cannot be built."""
+    if _is_function(given):
+        return {(name, None) for name in parameters_of(given)}
     if not variant.chunking.library and router_of(registry, variant.entry):
         return set()
     return set[Want]().union(*(wants(registry, name) for name in with_bases(registry, variant.entry)))
+
+
+def _is_function(given: Any) -> bool:
+    """Return whether a technique from a program is a function that makes one."""
+    return not (given is None or is_entry(given) or isinstance(given, type))
 
 
 # --- Chunks of the library for a synthetic test set ---

@@ -139,6 +139,7 @@ class AnswerStore:
         ask: Ask,
         *,
         warm_up: Callable[[], None] = lambda: None,
+        is_model: bool = True,
     ) -> list[bytes]:
         """Return the answer to each question, and count the cost of all in the trace.
 
@@ -147,6 +148,7 @@ class AnswerStore:
             asked: The questions.
             ask: Asks the model the questions whose answers are missing.
             warm_up: Called before the model is asked; its time is not charged.
+            is_model: Count a call of a model.
         """
         start, cpu = perf_counter(), process_time()
         keys = [_key(model, one) for one in asked]
@@ -159,7 +161,7 @@ class AnswerStore:
             for first in range(0, len(missing), TEXTS_AT_ONCE):
                 known |= self._ask(missing[first : first + TEXTS_AT_ONCE], ask)
             new = [known[key] for key in dict.fromkeys(keys) if key not in self.charged]
-            if new:
+            if new and is_model:
                 trace.model_call(tokens=round(sum(one.tokens for one in new)))
             for note in dict.fromkeys(one.note for one in new if one.note):
                 trace.degraded(note)

@@ -15,9 +15,9 @@ from typing import Any
 
 from ragistry.errors import ConfigError, EvaluationError
 from ragistry.evaluation.data.dataset import Run
-from ragistry.evaluation.systems.foreign import N_RESULTS, RunTechnique, is_run
+from ragistry.evaluation.systems.foreign import N_RESULTS, ForeignTechnique, RecordedForeign, RunTechnique, is_run
 from ragistry.evaluation.systems.index import DatasetIndex
-from ragistry.evaluation.systems.recorded_answers import model_of, plain
+from ragistry.evaluation.systems.recorded_answers import AnswerStore, model_of, plain
 from ragistry.evaluation.systems.variants import Variant
 from ragistry.techniques.classes import (
     MODELS,
@@ -146,15 +146,21 @@ def is_ready(given: Any) -> bool:
     return is_run(given) or (not isinstance(given, type) and callable(getattr(given, "retrieve", None)))
 
 
-def ready_system(name: str, given: Any) -> System:
-    """Make a system of an object with its own store, whose configuration is its attributes, or of a run."""
+def ready_system(name: str, given: Any, answers: AnswerStore | None = None) -> System:
+    """Make a system of an object with its own store, whose configuration is its attributes, or of a run.
+
+    ``answers``: keeps what a function or an endpoint answers.
+    """
     if is_run(given):
         return System(name, RegisteredTechnique(name, RunTechnique()), {"use": "run"}, run=given)
     inner = given.technique if isinstance(given, RegisteredTechnique) else given
     configuration = describe(type(inner), {})
     with suppress(TypeError, ValueError, RecursionError):  # Attributes may be anything.
         configuration["config"] = plain(json.loads(json.dumps(getattr(inner, "__dict__", {}))))
-    return System(name, registered(name, inner), configuration, search_top_k=own_top_k(inner))
+    search_top_k = own_top_k(inner)
+    if answers is not None and isinstance(inner, ForeignTechnique) and inner.identity is not None:
+        inner = RecordedForeign(inner, answers)
+    return System(name, registered(name, inner), configuration, search_top_k=search_top_k)
 
 
 def own_top_k(technique: Any) -> int | None:
@@ -163,6 +169,13 @@ def own_top_k(technique: Any) -> int | None:
     if parameter is None or parameter.default is None:
         return None
     return parameter.default if type(parameter.default) is int else N_RESULTS
+
+
+def parameters_of(function: Any) -> dict[str, bool]:
+    """Return the resources that a function takes by name, and whether each is required."""
+    wanted = wanted_resources(function, 0) if callable(function) else {}
+    # It may search the store with its own embedder, which needs vectors there.
+    return wanted | {"embedder": False} if "store" in wanted else wanted
 
 
 def _entry_of(registry: TechniqueRegistry, given: str | Mapping[str, Any]) -> Mapping[str, Any]:
