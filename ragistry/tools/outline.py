@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragistry.chunking.breadcrumb import searched_with
+from ragistry.chunking.breadcrumb import searched_names, searched_with
 from ragistry.chunking.joined import lines_of, pieces_of, stored_chunks
 from ragistry.chunking.places import place_at
 from ragistry.config.folder import missing
@@ -121,7 +121,7 @@ def split(workspace: Workspace, source: str, collection: str | None) -> tuple[di
     for number, piece in enumerate(pieces_of(chunks, whole=True)):
         text, place, first = piece.chunk.content, place_at(piece.chunk, 0), piece.line_feeds + 1
         last, tokens = first + text.count("\n"), piece.chunk.metadata.get("token_count")
-        found = searched_with(piece.chunk.metadata)
+        found = searched_with(piece.chunk.metadata) | searched_names(piece.chunk.metadata)
         row = {"chunk": number, "line": first, "last_line": last, "place": place, "tokens": tokens}
         rows.append(row | {"searched_with": found, "text": text})
         where = place_text({key: place[key] for key in PLACE if key in place})
