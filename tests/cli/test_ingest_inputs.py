@@ -67,7 +67,8 @@ def test_archive_with_a_file_that_is_not_read_has_exit_code_3(ragistry: Run, tmp
 
 @pytest.mark.skipif(sys.platform == "win32", reason="ended by SIGINT")
 def test_watched_folder_is_followed_until_ctrl_c(corpus: Corpus, tmp_path: Path) -> None:
-    folder = corpus({"tea.txt": "Green tea.", ".hidden/yes.txt": "Hidden."}, folder="in")
+    files = {"tea.txt": "Green tea.", ".hidden/yes.txt": "Hidden.", ".gitignore": "old", "old/snow.txt": "Snow."}
+    folder = corpus(files, folder="in")
     words = ["ingest", "in", "--collection", "notes", "--watch", "--prune", "--yes"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ragistry", *words],
@@ -78,10 +79,13 @@ def test_watched_folder_is_followed_until_ctrl_c(corpus: Corpus, tmp_path: Path)
     listener = Thread(target=lambda: [lines.put(line) for line in output])
     listener.start()
     try:
-        assert {lines.get(timeout=60)[:14] for _ in range(2)} == {"notes: 1 added", "watching: in; "}
+        said = {lines.get(timeout=60)[:14] for _ in range(3)}
+        assert said == {"left out: 1 ig", "notes: 1 added", "watching: in; "}
         corpus({".hidden/no.txt": "Hidden.", "new/rain.txt": "Rain gauges."}, folder="in")
         expected = "notes: 1 added, 0 updated, 0 skipped, 0 deleted, 0 failed (1 chunk written)\n"
         assert lines.get(timeout=60) == expected
+        corpus({".gitignore": ""}, folder="in")
+        assert lines.get(timeout=60).startswith("notes: 1 added")
         (folder / "tea.txt").write_text("Black tea.", encoding="utf-8")
         assert lines.get(timeout=60).startswith("notes: 0 added, 1 updated")
         (folder / "tea.txt").unlink()
@@ -94,5 +98,5 @@ def test_watched_folder_is_followed_until_ctrl_c(corpus: Corpus, tmp_path: Path)
         listener.join()
         output.close()
     rest = [lines.get() for _ in range(lines.qsize())]
-    assert rest[-1].startswith("watched notes: 2 added, 1 updated, 0 skipped, 1 deleted, 0 failed"), rest
+    assert rest[-1].startswith("watched notes: 3 added, 1 updated, 2 skipped, 1 deleted, 0 failed"), rest
     assert all(line.startswith("notes: ") for line in rest[:-1]), "no traceback"
