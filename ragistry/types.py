@@ -243,7 +243,7 @@ class Unsearchable:
     Attributes:
         collection: Collection that it was ingested into.
         source_file: Its name in the collection.
-        place: Its path or address; empty for a text or an uploaded file.
+        source_path: Its path or address; empty for a text or an uploaded file.
         folder: The folder that was ingested, or the id of a client's folder; empty for a file by itself.
         kind: ``failed``; ``outdated``: its new version failed, and the old one is searched; ``no text``; ``cut``: a
             part of it is not searched; ``waiting``: some of its chunks are only found by their words.
@@ -253,7 +253,7 @@ class Unsearchable:
 
     collection: str
     source_file: str
-    place: str
+    source_path: str
     folder: str
     kind: Literal["failed", "outdated", "no text", "cut", "waiting"]
     reason: str

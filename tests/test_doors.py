@@ -65,7 +65,7 @@ FILES = {
 MODIFIED = datetime(2026, 5, 1, 10, tzinfo=UTC)
 UNREAD = ("id_rsa", "sound.mp3")
 """Those that an ingest of their folder leaves out."""
-PASSING = {"ms", "search_time_ms", "model_calls", "tokens", "ingested_at"}
+PASSING = {"ms", "search_time_ms", "model_calls", "tokens", "ingested_at", "at"}
 """Values that differ from call to call."""
 
 
@@ -135,8 +135,10 @@ def plain(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def without_unknown_words(value: Any) -> Any:
-    """A result as a store without words gives it."""
+def without_abilities(value: Any) -> Any:
+    """A value as a store without optional abilities gives it."""
+    if "collections" in value:
+        return {"collections": [row | {"unsearchable_count": None} for row in value["collections"]]}
     return value | {"unknown_words": []} if "unknown_words" in value else value
 
 
@@ -294,7 +296,20 @@ def reading(name: str, /, shell: str = "", seen: Callable[[Any], Any] = lambda v
 
 def listed(value: Any) -> Any:
     """Collection and name of each source."""
-    return [(one["collection"], one.get("source_file", one.get("source"))) for one in value["sources"]]
+    rows = [one for one in value["sources"] if one.get("chunks", 1)]
+    return [(one["collection"], one.get("source_file", one.get("source"))) for one in rows]
+
+
+def unsearchable(value: Any) -> Any:
+    """Collection, name and reason of each file that is not searchable, as a model gets them too."""
+    if "folders" in value:
+        rows = [
+            (one["collection"], one["source_file"], f"{one['kind']}: {one['reason']}") for one in value["unsearchable"]
+        ]
+        return sorted(rows), value["folders"]
+    return [
+        (one["collection"], one["source"], one["unsearchable"]) for one in value["sources"] if one["unsearchable"]
+    ], []
 
 
 def explaining(query: str, expected: str) -> Operation:
@@ -357,6 +372,18 @@ OPERATIONS = {
         "sources list -c tea",
         ("GET", "/v1/collections/tea/sources", {}),
         seen=lambda value: value["sources"],
+    ),
+    "unsearchable": Operation(
+        lambda it: {
+            "collection": None,
+            "unsearchable": list(map(asdict, it.library.unsearchable())),
+            "folders": it.library.ingested_folders(),
+        },
+        "sources list --unsearchable",
+        ("GET", "/v1/unsearchable", {}),
+        ("sources", {}),
+        words=True,
+        seen=unsearchable,
     ),
     "some sources": reading(
         "sources", """sources list --name 'g*' --where '{"year": 2026}'""", listed, name="g*", where={"year": 2026}
@@ -580,6 +607,7 @@ def fill(workspace: Workspace) -> None:
     library.create_collection("garden", "Soil, compost and weeds")
     library.ingest_paths([SourceBytes(TEA.encode(), "green.md")], "tea", metadata={"year": 2026, "tags": ["a"]})
     library.ingest_text(RAIN, "fronts.txt", "weather", metadata={"year": 2026})
+    library.ingest_paths([SourceBytes(b"%PDF", "broken.pdf"), SourceBytes(b"", "a\nb.md")], "weather")
     library.ingest_text("Tea is sold in small boxes of tin.", "shops/boxes.txt", "tea", metadata={"year": 1999})
     library.ingest_text("Leaves of tea make a soil too.", "soil.txt", "tea")
     library.ingest_text("Compost makes the soil of a garden loose.", "soil.txt", "garden")
@@ -623,7 +651,7 @@ def test_call_has_the_same_value_at_every_door(
         writer.answers.extend([SAID] * 2)
     expected, found = call("python", operation, here, ragistry), call(door, operation, there, ragistry)
     assert (expected.message, found.message) == ("", "")
-    seen = operation.seen if there is here else without_unknown_words if door == "chroma" else lambda value: value
+    seen = operation.seen if there is here else without_abilities if door == "chroma" else lambda value: value
     assert seen(found.value) == seen(expected.value)
 
 
@@ -653,7 +681,10 @@ def state_of(root: Path) -> Any:
             {key: one for key, one in asdict(row).items() if key not in skipped} for row in workspace.library.sources()
         ]
         texts = sorted((one.id, one.content, one.metadata["chunk_index"]) for one in workspace.store.scan())
-        return workspace.library.list_collections(), rows, texts
+        collections, missing = workspace.library.list_collections(), None
+        if "unsearchable" in workspace.store.abilities:
+            missing = sorted((one.collection, one.source_file, one.kind) for one in workspace.library.unsearchable())
+        return without_abilities({"collections": collections}), rows, texts, missing
 
 
 def returned(value: Any) -> Any:
@@ -691,7 +722,7 @@ def test_writing_calls_do_the_same_at_every_door(
             if operation is FOLDER and door == "http":  # which sees no folder
                 expected |= {"unread": {}, "left_out": {}}
             for here_has, there_has in zip(*states, strict=True):
-                assert (name, there_has) == (name, here_has)
+                assert there_has is None or (name, there_has) == (name, here_has)
             assert (name, [one.message for one in outcomes]) == (name, ["", ""])
             assert door not in ("http", "client") or str(tmp_path) not in str(outcomes[1].value)
             assert (name, found) == (name, expected) or found is None or "text" in name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 app = command_group("List, add, rename, describe and delete collections.")
 
-COUNTS = ("source_count", "chunk_count")
 Name = Annotated[str, typer.Argument(parser=collection_name, metavar="NAME", help="Name of the collection.")]
 Description = Annotated[
     str | None, typer.Option("--description", "-d", help="What it contains; people and models choose by this.")
@@ -77,20 +77,26 @@ def delete(opened: Workspace, name: Name, yes: YesOption = False) -> Output:
 
 def all_collections(opened: Workspace) -> Output:
     """Return every collection with its counts. The text warns about sources without a collection."""
+    from ragistry.library.unsearchable import unsearchable_line
+
     rows = opened.library.list_collections()
 
     def write() -> None:
         print_table(
             {"name": "name", "display name": "text", "sources": "number", "chunks": "number", "description": "text"},
-            [
-                (row["name"], row["display_name"], *(f"{row[count]:,}" for count in COUNTS), row["description"])
-                for row in rows
-            ],
+            [(row["name"], row["display_name"], *_counts(row), row["description"]) for row in rows],
         )
+        if line := unsearchable_line(opened.library.scope):
+            error_line(line, label="note")
         for name, remedy in orphans(opened).items():
             error_line(f"{name!r}: {remedy}", label="orphaned")
 
     return Output({"collections": rows}, write)
+
+
+def _counts(row: Mapping[str, Any]) -> tuple[str, str]:
+    missing = f" ({row['unsearchable_count']:,} not searchable)" if row["unsearchable_count"] else ""
+    return f"{row['source_count']:,}{missing}", f"{row['chunk_count']:,}"
 
 
 def orphans(opened: Workspace) -> dict[str, str]:

@@ -107,6 +107,7 @@ def _try_workspace(path: Path) -> list[CheckResult]:
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
             *(_missing_sources(opened) if store.state == "ok" else ()),
+            *(_unsearchable(opened) if store.state == "ok" else ()),
             *(_languages(opened) if store.state == "ok" else ()),
             _ollama(opened),
         ]
@@ -333,6 +334,14 @@ def _missing_sources(opened: Workspace) -> list[CheckResult]:
             f"{agreeing(len(found), '[is|are]')} still searched: {names}; `ragistry sources delete` removes them",
         )
     ]
+
+
+def _unsearchable(opened: Workspace) -> list[CheckResult]:
+    """Report the files that are not searchable."""
+    from ragistry.library.unsearchable import unsearchable_line
+
+    line = unsearchable_line(opened.library.scope)
+    return [CheckResult("unsearchable", "warning", line)] if line else []
 
 
 def _ollama(opened: Workspace) -> CheckResult:

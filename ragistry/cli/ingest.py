@@ -176,7 +176,7 @@ def ingest(
                     if prune:
                         _prune(opened, report, into, yes)
                 finally:  # the ingested sources stay, whatever the answer
-                    _tell(report, into, as_json, prune=prune, told=told)
+                    _tell(opened, report, into, as_json, prune=prune, told=told)
                 if watch:
                     _follow(opened, paths, into, report, changes, prune=prune, **options)
                     return
@@ -275,7 +275,7 @@ def _follow(
     def take(changed: set[str]) -> IngestReport:
         return opened.library.ingest_paths(paths, collection, changed=changed, prune=prune, **options)
 
-    total = follow(changes, take, partial(_tell, collection=collection, as_json=False, prune=prune), first)
+    total = follow(changes, take, partial(_tell, opened, collection=collection, as_json=False, prune=prune), first)
     console().print(f"watched {_counts(total, collection)}")
 
 
@@ -296,13 +296,20 @@ def _vanished_sources(report: IngestReport) -> list[str]:
     return [name for name in dict.fromkeys(report.vanished) if name not in left]
 
 
-def _tell(report: IngestReport, collection: str, as_json: bool, *, prune: bool, told: int = 0) -> None:
-    """Print a report, without its first ``told`` warnings."""
+def _tell(
+    opened: Workspace, report: IngestReport, collection: str, as_json: bool, *, prune: bool, told: int = 0
+) -> None:
+    """Print a report, without its first ``told`` warnings, and how many files are not searchable."""
+    from ragistry.library.unsearchable import unsearchable_line
+
     if as_json:
         print_json(report_as_mapping(report, collection))
     else:
         _print_warnings(report.warnings[told:])
         _print(report, collection, prune=prune)
+        kept = [entry.name for entry in opened.library.collections.entries()]  # of a new one, only if it has a source
+        if collection in kept and (line := unsearchable_line(opened.library.scope, collection)):
+            error_line(line, label="note")
     sys.stdout.flush()  # a watch continues
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,12 +27,14 @@ def verify(opened: Workspace) -> Output:
     Chunks that wait for their vectors after an interrupted ingest are counted, but are not a problem. Sources with
     text that could not be extracted are listed too.
     """
+    from ragistry.library.unsearchable import unsearchable_counts, unsearchable_line
     from ragistry.stores.records import waiting_line
 
     problems = opened.store.verify()
     sources = [] if problems else opened.store.sources()
     waiting = sum(info.waiting for info in sources)
     incomplete = [info for info in sources if info.lost]
+    missing = None if problems else unsearchable_counts(opened.library.scope)
 
     def write() -> None:
         console().print("\n".join(problems or ["no problems found"]))
@@ -40,11 +42,15 @@ def verify(opened: Workspace) -> Output:
             error_line(f"{info.source_file!r} of collection {info.collection!r}: {info.lost}", label="incomplete")
         if waiting:
             error_line(waiting_line(waiting), label="note")
+        if missing:
+            error_line(unsearchable_line(opened.library.scope), label="note")
         if problems:
             error_line("`ragistry repair` rebuilds indexes and saves what can be read", label="note")
 
     rows = [{"collection": info.collection, "source_file": info.source_file, "lost": info.lost} for info in incomplete]
-    return Output({"problems": problems, "incomplete": rows, "waiting": waiting}, write, int(bool(problems)))
+    values: dict[str, Any] = {"problems": problems, "incomplete": rows, "waiting": waiting}
+    values["unsearchable"] = None if missing is None else missing.total()
+    return Output(values, write, int(bool(problems)))
 
 
 @on_workspace()

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragistry.cli.command import Output, command_group, on_workspace
 from ragistry.cli.confirm import YesOption, confirm
-from ragistry.cli.flags import refuse_without
+from ragistry.cli.flags import refuse_together, refuse_without
 from ragistry.cli.options import PARSED, SourceCollectionOption, checked, collection_option
-from ragistry.cli.output import Kind, print_table
+from ragistry.cli.output import Kind, console, error_line, print_table
+from ragistry.utils.dataclass_json import to_json
 from ragistry.utils.metadata import listed_metadata, parse_assignments, shown_metadata
 from ragistry.utils.wording import local_time, numbered
 
 if TYPE_CHECKING:
     from ragistry.workspace import Workspace
 
+PAGE = 1_000
+"""Number of rows of a table."""
 app = command_group("List, change, move and delete sources.")
 
 Source = Annotated[str, typer.Argument(help="Name of the source in its collection.", metavar="FILE")]
 
 
 @app.command("list")
-@on_workspace()
+@on_workspace((refuse_together, "unsearchable", "name", "where"))
 def list_(
     opened: Workspace,
     collection: Annotated[
@@ -39,8 +42,13 @@ def list_(
             "--where", help="Only sources with these metadata, as JSON: '{\"year\": 2026}'.", **PARSED["where"]
         ),
     ] = None,
+    unsearchable: Annotated[
+        bool, typer.Option("--unsearchable", help="List the files that are not searchable, with the reason.")
+    ] = False,
 ) -> Output:
     """List the sources of a collection, or of all."""
+    if unsearchable:
+        return listed_unsearchable(opened, collection)
     from ragistry.tools.reach import Reach
     from ragistry.tools.sources import SourcesRequest, selected_sources
 
@@ -120,7 +128,10 @@ def delete(
 
 def delete_source(opened: Workspace, source: str, collection: str, yes: bool) -> Output:
     """Ask, and delete."""
-    opened.library.source(source, collection)
+    from ragistry.library.unsearchable import entries_named
+
+    if not entries_named(opened.library.scope, source, collection):
+        opened.library.source(source, collection)
     confirm(f"source {source!r} of collection {collection!r}", yes)
     chunks = opened.library.delete_source(source, collection)
     values = {"source": source, "collection": collection, "chunks": chunks}
@@ -135,6 +146,7 @@ def listed_sources(
     ``only``: leave out others than these, by collection and name.
     """
     from ragistry.library.service import source_row
+    from ragistry.library.unsearchable import unsearchable_line
 
     infos = [
         info
@@ -154,5 +166,35 @@ def listed_sources(
         )
         for info in infos
     ]
-    values = {"collection": collection, "sources": [source_row(info) for info in infos]}
-    return Output(values, partial(print_table, columns, rows))
+    values: dict[str, Any] = {"collection": collection, "sources": [source_row(info) for info in infos]}
+    keeps = only is None and "unsearchable" in opened.store.abilities
+    if keeps:
+        values["unsearchable"] = [to_json(one) for one in opened.library.unsearchable(collection)]
+
+    def write() -> None:
+        print_table(columns, rows)
+        if keeps and (line := unsearchable_line(opened.library.scope, collection)):
+            error_line(line, label="note")
+
+    return Output(values, write)
+
+
+def listed_unsearchable(opened: Workspace, collection: str | None) -> Output:
+    """Return the files that are not searchable, and the numbers of files that were left out of folders."""
+    from ragistry.library.ingest.report import left_out_kinds
+
+    files, folders = opened.library.unsearchable(collection), opened.library.ingested_folders(collection)
+    columns: dict[str, Kind] = {"collection": "name", "file": "name", "reason": "text"}
+
+    def write() -> None:
+        while page := list(islice(files, PAGE)):
+            print_table(columns, [(one.collection, one.source_file, f"{one.kind}: {one.reason}") for one in page])
+        for folder in folders:
+            if folder.counts:
+                console().print(f"left out of {folder.folder}: {left_out_kinds(folder.counts)}")
+
+    def values() -> dict[str, Any]:
+        rows = [to_json(one) for one in files]
+        return {"collection": collection, "unsearchable": rows, "folders": [to_json(one) for one in folders]}
+
+    return Output(values, write)

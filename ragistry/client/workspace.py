@@ -28,13 +28,14 @@ from ragistry.errors import (
     UnsupportedError,
 )
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver
+from ragistry.library.ingest.missing import entry
 from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import Failure, IngestReport, report_from_mapping, without_missing
 from ragistry.library.ingest.source import IngestSource, SourceBytes, SourceFile, SourceText, start_of
 from ragistry.library.ingest.source_metadata import modification_time
 from ragistry.library.search_methods import SearchMethods, WorkspaceMethods
 from ragistry.readers.extracted import ExtractLimits
-from ragistry.types import RetrievalResult, SearchRequest, SourceInfo, Where
+from ragistry.types import IngestedFolder, RetrievalResult, SearchRequest, SourceInfo, Unsearchable, Where
 from ragistry.utils.dataclass_json import from_json
 from ragistry.utils.limits import check_queries, check_query, check_top_k
 from ragistry.utils.metadata import checked_metadata
@@ -182,17 +183,50 @@ class RemoteLibrary(IngestMethods, SearchMethods):
             ]
             body = {"collection": plan.collection, "sources": sources}
             report.merge(self._finished(self._connection.call("POST", "/v1/ingest/texts", body), observer))
+        told = len(plan.missing)
+        self._record_missing(plan)
         total = len(plan.all_sources)
         files = [one for one in plan.sources if not isinstance(one, SourceText)]
         done = self._send(files, plan, taken, observer, len(texts), total)
         for folder in plan.folders:
-            done = self._send(folder.files, plan, taken, observer, done, total, folder=_folder_id(folder.root))
+            done = self._send(folder.files, plan, taken, observer, done, total, root=folder.root)
             report.failed = without_missing(report.failed, folder.root)
         if plan.prune and plan.gone:
             self.delete_sources(plan.gone, plan.collection)
             report.deleted.extend(plan.gone)
+        if len(plan.missing) > told:
+            self._record_missing(plan)
         observer.progress("", total, total)
         return report
+
+    def _forget_missing(self, plan: IngestPlan) -> None:
+        self._record_missing(plan, only_known=True)
+
+    def _record_missing(self, plan: IngestPlan, *, only_known: bool = False) -> None:
+        """Tell the server what could not be sent, and of each folder what was left out and what is gone.
+
+        ``only_known``: leave out folders that were not ingested before.
+        """
+        failed: dict[str, dict[str, str]] = {_folder_id(one.root): {} for one in plan.folders}
+        for one in plan.missing:
+            failed.setdefault(one.folder and _folder_id(Path(one.folder)), {})[one.source_file] = one.reason
+        listings = {_folder_id(one.root): one for one in plan.folders}
+        try:
+            known = {one.folder: one for one in self.ingested_folders(plan.collection)} if listings else {}
+            missing = list(self.unsearchable(plan.collection)) if known else []
+        except UnsupportedError:
+            return
+        for id, reasons in failed.items():
+            folder, before = listings.get(id), known.get(id, IngestedFolder(plan.collection, id))
+            listing = folder and folder.listing
+            names = {*reasons, *(file.source_file for file in listing.files)} if listing else set()
+            gone = [one.source_file for one in missing if listing and one.folder == id and one.source_file not in names]
+            counts = folder.counts if folder else {}
+            exclude = before.exclude if folder is None or folder.exclude is None else folder.exclude
+            is_changed = (dict(before.counts), before.exclude) != (counts, exclude)
+            if (reasons or gone or is_changed) and (id in known or not only_known):
+                body = {"folder": id, "failed": reasons, "gone": gone, "counts": counts, "exclude": exclude}
+                self._connection.call("POST", f"{_address(plan.collection)}/unsearchable", body)
 
     def _check_collection(self, name: str) -> None:
         self._collection(name)
@@ -213,14 +247,15 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         observer: IngestObserver,
         done: int,
         total: int,
-        folder: str | None = None,
+        root: Path | None = None,
     ) -> int:
         """Upload files in batches, and wait for their jobs.
 
         Returns:
             Number of sources that are done.
         """
-        wanted = list(_each_name_once(sources, plan.collection, taken, plan.report))
+        folder = "" if root is None else os.path.realpath(root)
+        wanted = list(_each_name_once(sources, plan, taken, folder))
         for batch in _batches(wanted):
             with ExitStack() as stack:
                 files = [
@@ -234,7 +269,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
                     "tables": json.dumps([one.metadata.table for one in batch]),
                     "modified": [one.metadata.modified or modification_time(one.path) for one in batch],
                 }
-                form |= {} if folder is None else {"folder": folder}
+                form |= {} if root is None else {"folder": _folder_id(root)}
                 job = self._connection.call("POST", "/v1/ingest/files", form=form, files=files)
             plan.report.merge(self._finished(job, observer, done, total))
             done += len(batch)
@@ -280,6 +315,21 @@ class RemoteLibrary(IngestMethods, SearchMethods):
 
     def source(self, source: str, collection: str) -> SourceInfo:
         return _read(SourceInfo, self._connection.get(f"{_address(collection)}/source", name=source))
+
+    def unsearchable(self, collection: str | None = None) -> Iterator[Unsearchable]:
+        """Yield the files that are not searchable; see `DocumentService.unsearchable`."""
+        params = {} if collection is None else {"collection": collection}
+        while True:
+            found = self._connection.get("/v1/unsearchable", **params)
+            yield from (_read(Unsearchable, row) for row in found["unsearchable"])
+            params["cursor"] = found["cursor"]
+            if not params["cursor"]:
+                return
+
+    def ingested_folders(self, collection: str | None = None) -> list[IngestedFolder]:
+        """List the folders that were ingested; see `DocumentService.ingested_folders`."""
+        params = {"limit": "1"} if collection is None else {"limit": "1", "collection": collection}
+        return [_read(IngestedFolder, row) for row in self._connection.get("/v1/unsearchable", **params)["folders"]]
 
     def list_collections(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._connection.get("/v1/collections")["collections"]
@@ -378,12 +428,9 @@ def _folder_id(root: Path) -> str:
 
 
 def _each_name_once(
-    sources: Sequence[IngestSource],
-    collection: str,
-    taken: dict[str, IngestSource],
-    report: IngestReport,
+    sources: Sequence[IngestSource], plan: IngestPlan, taken: dict[str, IngestSource], folder: str
 ) -> Iterator[IngestSource]:
-    """Yield the files to send, and report unreadable files and duplicate names.
+    """Yield the files of a folder to send, and report unreadable files and duplicate names.
 
     Of several files with the same name, the first one is sent.
     """
@@ -398,11 +445,16 @@ def _each_name_once(
                     _check_readable(source)
             except SourceError as error:
                 del taken[source.source_file]
-                report.failed.append(Failure(source.shown, error))
+                _fail(plan, source, error, folder)
                 continue
             yield source
         elif not is_same_file(source.place, earlier.place):
-            report.failed.append(Failure(source.shown, taken_by(source, collection, earlier.path)))
+            _fail(plan, source, taken_by(source, plan.collection, earlier.path), folder)
+
+
+def _fail(plan: IngestPlan, source: IngestSource, error: SourceError, folder: str) -> None:
+    plan.report.failed.append(Failure(source.shown, error))
+    plan.missing.append(entry(plan.collection, source.source_file, "", error, folder=folder))
 
 
 def _check_readable(file: SourceFile) -> None:

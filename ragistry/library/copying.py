@@ -16,6 +16,7 @@ import numpy as np
 
 from ragistry.errors import StoreError
 from ragistry.library.fit import fit_of
+from ragistry.library.unsearchable import entries_of, keeping
 from ragistry.protocols import FitStore, LibraryStore
 from ragistry.stores.records import chunks_of
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, SourceInfo
@@ -88,6 +89,7 @@ def copy_library(
             for name in there.keys() - {_name(info) for info in infos}:
                 target.replace_source(*name, [])
                 report.removed += 1
+        _copy_unsearchable(source, target, prune=prune)
         if ours and (fit := fit_of(source)) and "fit" in target.abilities:
             cast("FitStore", target).record_fit(fit, ours)
         target.flush()
@@ -134,6 +136,17 @@ def _copy_loose(source: LibraryStore, target: LibraryStore, names: set[tuple[str
         report.chunks += len(chunks)
         written = _with_vectors(target, target.get(list(chunks)))
         report.differences += [f"chunks without a source: {said}" for said in _differences(chunks, written)]
+
+
+def _copy_unsearchable(source: LibraryStore, target: LibraryStore, *, prune: bool) -> None:
+    """Copy which files are not searchable, if both stores keep it."""
+    if all("unsearchable" in store.abilities for store in (source, target)):
+        ours, theirs = keeping(source), keeping(target)
+        theirs.record_unsearchable(gone=[number for number, _ in entries_of(theirs)] if prune else ())
+        entries = (one for _, one in entries_of(ours))
+        while page := list(islice(entries, PAGE)):
+            theirs.record_unsearchable(page)
+        theirs.record_unsearchable(folders=ours.folders())
 
 
 def _chunks_of(store: LibraryStore, info: SourceInfo) -> Stored:

@@ -8,10 +8,12 @@ completes the rename. If another process holds the write lock, nothing is starte
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
 from ragistry.library.scope import being_renamed
+from ragistry.library.unsearchable import entry_of
 from ragistry.protocols import LibraryStore
 from ragistry.stores.records import source_chunks
 from ragistry.types import SourceInfo
@@ -130,6 +132,7 @@ def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int
     chunks = source_chunks(store, info.collection, info.source_file)
     for chunk in chunks:
         chunk.metadata["collection"] = to_collection
-    store.replace_source(to_collection, info.source_file, chunks)
+    entries = [replace(one, collection=to_collection) for one in entry_of(store, info)]
+    store.replace_source(to_collection, info.source_file, chunks, **({"unsearchable": entries} if entries else {}))
     store.replace_source(info.collection, info.source_file, [])
     return len(chunks)

@@ -29,6 +29,13 @@ from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
 from ragistry.library.scope import Names, Scope
 from ragistry.library.search_methods import SearchMethods
+from ragistry.library.unsearchable import (
+    UnsearchableMethods,
+    entries_named,
+    forget_collection,
+    keeping,
+    unsearchable_counts,
+)
 from ragistry.models.queries import embedded_together
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
@@ -74,7 +81,7 @@ def technique_of(request: SearchRequest, registry: TechniqueRegistry) -> Registe
     return chosen.around(FollowUp(chosen.without_phrases(), previous))
 
 
-class DocumentService(IngestMethods, SearchMethods):
+class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
     """The collections of documents.yaml, stored in one store.
 
     Args:
@@ -129,21 +136,26 @@ class DocumentService(IngestMethods, SearchMethods):
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
         """See `IngestMethods.carry_out`."""
+        from ragistry.library.ingest.missing import MissingFiles
         from ragistry.library.ingest.report import say_written, without_missing
         from ragistry.library.ingest.run import Ingest  # not at the top, because searches do not need it
 
         observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
         self._complete_renames()
         is_observed = observer.detailed and engine is None  # a worker cannot call the observer
+        lock = partial(self.collections.collection_lock, collection)
+        missing = MissingFiles(self.store, plan, lock)
+        missing.begin()
         ingest = Ingest(
             self.store,
             ObservedEmbedder(self.embedder, observer) if is_observed else self.embedder,
             self.reading,
             collection,
-            partial(self.collections.collection_lock, collection),
+            lock,
             replace=plan.replace,
             on_workers=None if engine is None else engine.map,
             report=report,
+            missing=missing,
         )
         try:
             ingest.run(plan.all_sources, observer.progress, observer.waiting, observer.planned)
@@ -154,6 +166,8 @@ class DocumentService(IngestMethods, SearchMethods):
                 report.deleted.append(name)
         except BaseException as error:  # the sources written before must be searchable too
             with suppress(RagistryError):
+                missing.flush()
+            with suppress(RagistryError):
                 self._wrote(collection, erased=bool(report.updated or report.deleted))
             if isinstance(error, StoreError | ModelError | EngineError) and not isinstance(
                 error, CollectionNotFoundError
@@ -162,6 +176,11 @@ class DocumentService(IngestMethods, SearchMethods):
             raise
         self._wrote(collection, erased=bool(report.updated or report.deleted))
         return report
+
+    def _forget_missing(self, plan: IngestPlan) -> None:
+        from ragistry.library.ingest.missing import MissingFiles
+
+        MissingFiles(self.store, plan, partial(self.collections.collection_lock, plan.collection)).end()
 
     def _check_collection(self, name: str) -> None:
         self.collections.entry(name)
@@ -293,8 +312,8 @@ class DocumentService(IngestMethods, SearchMethods):
         return found
 
     def list_collections(self) -> list[dict[str, Any]]:
-        """List the collections with their number of sources and chunks."""
-        return collection_rows(self.collections.entries(), self.sources())
+        """List the collections with their number of sources, of chunks and of files that are not searchable."""
+        return collection_rows(self.collections.entries(), self.sources(), unsearchable_counts(self.scope))
 
     def orphans(self) -> list[SourceInfo]:
         """List the sources whose collection was removed from documents.yaml by hand.
@@ -368,6 +387,7 @@ class DocumentService(IngestMethods, SearchMethods):
 
         def remove_chunks() -> None:
             nonlocal removed
+            forget_collection(self.store, name)
             if self.store.count({"collection": name}):  # an empty one can be deleted while another process writes
                 removed += self.store.delete(where={"collection": name})
 
@@ -381,7 +401,7 @@ class DocumentService(IngestMethods, SearchMethods):
         return removed
 
     def delete_source(self, source: str, collection: str) -> int:
-        """Delete a source.
+        """Delete a source; or forget a file that is not searchable, if no source has its name.
 
         Returns:
             Number of chunks deleted.
@@ -389,14 +409,10 @@ class DocumentService(IngestMethods, SearchMethods):
         Raises:
             SourceNotFoundError: The collection has no such source.
         """
-        self._complete_renames()
-        found = self.source(source, collection)
-        self.store.replace_source(collection, found.source_file, [])
-        self._wrote(collection, erased=True)
-        return found.chunks
+        return self.delete_sources([source], collection)
 
     def delete_sources(self, sources: Sequence[str], collection: str) -> int:
-        """Delete several sources.
+        """Delete several sources; see `delete_source`.
 
         Returns:
             Number of chunks deleted.
@@ -406,11 +422,17 @@ class DocumentService(IngestMethods, SearchMethods):
         """
         self._complete_renames()
         known = {info.source_file: info for info in self.sources(collection)}
-        found = [known.get(source) or self.source(source, collection) for source in sources]
-        for info in found:
-            self.store.replace_source(collection, info.source_file, [])
+        found = [
+            known.get(source) or entries_named(self.scope, source, collection) or self.source(source, collection)
+            for source in sources
+        ]
+        for one in found:
+            if isinstance(one, list):
+                keeping(self.store).record_unsearchable(gone=one)
+            else:
+                self.store.replace_source(collection, one.source_file, [])
         self._wrote(collection, erased=True)
-        return sum(info.chunks for info in found)
+        return sum(one.chunks for one in found if isinstance(one, SourceInfo))
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
         """Move a source to another collection without embedding it again.
@@ -470,8 +492,10 @@ class DocumentService(IngestMethods, SearchMethods):
         moving.complete_renames(self.collections, self.store)
 
 
-def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo]) -> list[dict[str, Any]]:
-    """Convert collections to mappings with their number of sources and chunks."""
+def collection_rows(
+    entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo], unsearchable: Mapping[str, int] | None
+) -> list[dict[str, Any]]:
+    """Convert collections to mappings with their numbers, see `list_collections`."""
     counts = {entry.name: [0, 0] for entry in entries}
     for info in sources:
         count = counts.get(info.collection)
@@ -485,6 +509,7 @@ def collection_rows(entries: Sequence[CollectionEntry], sources: Iterable[Source
             "description": entry.description,
             "source_count": counts[entry.name][0],
             "chunk_count": counts[entry.name][1],
+            "unsearchable_count": None if unsearchable is None else unsearchable.get(entry.name, 0),
         }
         for entry in entries
     ]

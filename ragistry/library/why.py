@@ -306,6 +306,10 @@ class _Search:
     def _not_ingested(self) -> str:
         known = [info.source_file for info in self.library.sources()]
         path = self._file()
+        if "unsearchable" in self.library.store.abilities:
+            for one in self.library.unsearchable():
+                if self.expected in (one.source_file, one.source_path) or one.source_file.endswith(f"/{self.expected}"):
+                    return f"not ingested: {one.kind}: {one.reason}"
         if path is None:
             return f"not ingested: the library has no source {self.expected!r}{did_you_mean(self.expected, known)}"
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.requests import Request
 
 from ragistry.errors import AccessDeniedError
+from ragistry.library.ingest.missing import record_unsent
 from ragistry.library.service import DocumentService, collection_rows, source_row
+from ragistry.library.unsearchable import Position, unsearchable_counts, unsearchable_from
 from ragistry.server.access import Caller
 from ragistry.server.route import caller_of, library_of, needs, new_router, reach_of
 from ragistry.server.schemas import (
@@ -16,14 +19,20 @@ from ragistry.server.schemas import (
     CollectionChange,
     CollectionList,
     CollectionModel,
+    FolderModel,
+    FolderState,
     MetadataChange,
     NewCollection,
     SourceList,
     SourceModel,
     SourceMove,
     SourceNames,
+    UnsearchableList,
 )
 from ragistry.server.tasks import FOLDER_ID, SENT_FROM
+from ragistry.tools.cursor import mark_of, read_cursor, write_cursor
+from ragistry.types import IngestedFolder
+from ragistry.utils.dataclass_json import to_json
 
 router = new_router()
 FolderId = Annotated[
@@ -40,15 +49,15 @@ def _check_may_create(caller: Caller, name: str) -> None:
 
 def _row(library: DocumentService, name: str) -> dict[str, Any]:
     entry = library.collections.entry(name)
-    return collection_rows([entry], library.sources(name))[0]
+    return collection_rows([entry], library.sources(name), unsearchable_counts(library.scope, [name]))[0]
 
 
 @router.get("/collections", response_model=CollectionList, openapi_extra=needs("read"))
 def list_collections(request: Request) -> Any:
-    """List the collections with their numbers of sources and chunks."""
+    """List the collections with their numbers of sources, of chunks and of files that are not searchable."""
     reach = reach_of(request)
-    reach.check()
-    return {"collections": collection_rows(reach.entries(), reach.sources())}
+    missing = unsearchable_counts(reach.library.scope, reach.names())
+    return {"collections": collection_rows(reach.entries(), reach.sources(), missing)}
 
 
 @router.post("/collections", status_code=201, response_model=CollectionModel, openapi_extra=needs("admin"))
@@ -91,6 +100,38 @@ def delete_collection(request: Request, collection: str) -> Any:
 def list_all_sources(request: Request) -> Any:
     """List the sources of all collections."""
     return {"sources": [source_row(info) for info in reach_of(request).sources()]}
+
+
+@router.get("/unsearchable", response_model=UnsearchableList, openapi_extra=needs("read"))
+def list_unsearchable(
+    request: Request,
+    collection: str | None = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+) -> Any:
+    """List the files that are not searchable. `cursor` of a response continues the list; `folders` are on each page.
+
+    A token that is limited to some collections gets their `kind` without `reason`.
+    """
+    library, names = library_of(request, *filter(None, [collection])), reach_of(request).names()
+    mark = mark_of(collection)
+    page = list(islice(unsearchable_from(library.scope, read_cursor(cursor, Position, mark), collection, names), limit))
+    hidden: dict[str, Any] = {"reason": ""} if caller_of(request).limited else {}
+    return {
+        "unsearchable": [to_json(one) | hidden for _, one in page],
+        "folders": [to_json(one) for one in library.ingested_folders(collection) if one.collection in names],
+        "cursor": write_cursor(page[-1][0], mark) if len(page) == limit else "",
+    }
+
+
+@router.post("/collections/{collection}/unsearchable", response_model=FolderModel, openapi_extra=needs("write"))
+def record_unsearchable(request: Request, collection: str, body: FolderState) -> Any:
+    """Record which files of a client could not be sent, and what was left out of its folder."""
+    library = library_of(request, collection)
+    folder = IngestedFolder(collection, body.folder, body.counts, tuple(body.exclude))
+    with library.collections.collection_lock(collection):
+        record_unsent(library.store, folder, body.failed, body.gone)
+    return to_json(folder)
 
 
 @router.get("/orphans", response_model=SourceList, openapi_extra=needs("admin"))

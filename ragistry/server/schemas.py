@@ -16,7 +16,7 @@ from ragistry.presentation.plain import TechniqueInfo
 from ragistry.server.jobs import Kind, State
 from ragistry.server.tasks import FOLDER_ID
 from ragistry.techniques.routing.route import Route
-from ragistry.types import Document, RetrievalResult, SearchRequest, SourceInfo
+from ragistry.types import Document, IngestedFolder, RetrievalResult, SearchRequest, SourceInfo, Unsearchable
 from ragistry.utils.limits import QUERIES
 
 RESPONSE = ConfigDict(json_schema_serialization_defaults_required=True)
@@ -223,13 +223,17 @@ class TechniqueList(ResponseModel):
 
 
 class CollectionModel(BaseModel):
-    """A collection with its numbers of sources and chunks."""
+    """A collection with its numbers of sources, of chunks and of files that are not searchable.
+
+    ``unsearchable_count`` is null if the store does not keep them.
+    """
 
     name: str
     display_name: str
     description: str
     source_count: int
     chunk_count: int
+    unsearchable_count: int | None
 
 
 class CollectionList(BaseModel):
@@ -253,6 +257,42 @@ class SourceList(ResponseModel):
     """Sources, ordered by collection and name."""
 
     sources: list[SourceModel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsearchableModel(Unsearchable):
+    """A file that is not searchable, or not in full.
+
+    ``kind``: ``failed``; ``outdated``, its new version failed and the old one is searched; ``no text``; ``cut``, a part
+    of it is not searched; ``waiting``, some of its chunks are only found by their words. ``at``: seconds since 1970.
+    """
+
+    __pydantic_config__: ClassVar = RESPONSE
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderModel(IngestedFolder):
+    """A folder that was ingested: numbers of the files that were left out, by reason, and patterns of such files."""
+
+    __pydantic_config__: ClassVar = RESPONSE
+
+
+class UnsearchableList(ResponseModel):
+    """Files that are not searchable. ``cursor`` continues the list; it is empty at the end."""
+
+    unsearchable: list[UnsearchableModel]
+    folders: list[FolderModel]
+    cursor: str
+
+
+class FolderState(RequestModel):
+    """What a client could not send from one of its folders."""
+
+    folder: str = Field(default="", pattern=f"{FOLDER_ID}|^$", description="Id of the folder; empty for single files.")
+    failed: dict[SourceName, str] = Field(default={}, description="Why a file could not be sent, by its name.")
+    gone: list[SourceName] = Field(default=[], description="Names of files that the folder no longer has.")
+    counts: dict[str, int] = Field(default={}, description="Numbers of files that were left out, by reason.")
+    exclude: list[str] = Field(default=[], description="Patterns of files to leave out.")
 
 
 class ChunkCount(BaseModel):

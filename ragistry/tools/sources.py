@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ragistry.errors import InvalidFilterError
+from ragistry.library.unsearchable import unsearchable_from
 from ragistry.tools.cursor import mark_of, read_cursor, write_cursor
 from ragistry.tools.failures import CallError
 from ragistry.tools.reach import Reach
@@ -43,20 +44,28 @@ class SourcesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """A source with its number of chunks and the metadata that people have set."""
+    """A source with its number of chunks and the metadata that people have set.
+
+    ``unsearchable``: why a part of it is not searchable, or the whole file, which then has no chunk; empty if all is.
+    """
 
     collection: str
     source: str
     chunks: int
     metadata: Mapping[str, Any]
+    unsearchable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcesAnswer:
-    """Sources by collection and name; ``total`` counts those of all pages."""
+    """Sources, and files that are not searchable, by collection and name.
+
+    ``total``, ``unsearchable``: numbers of the sources and of these files of all pages.
+    """
 
     sources: list[ListedSource]
     total: int
+    unsearchable: int = 0
     has_more: bool = False
     cursor: str = ""
 
@@ -72,18 +81,34 @@ class _Position:
 def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
     """List sources. Raises `CallError`."""
     found = selected_sources(reach, request)
+    names = {(name, info.source_file): info for name, info in found}
+    missing = dict(_unsearchable(reach, request, names))
+    rows = sorted(names.keys() | missing.keys())
     mark = mark_of(replace(request, cursor=None, max_tokens=0))
     at = read_cursor(request.cursor, _Position, mark)
     room, page = request.max_tokens, list[ListedSource]()
-    for name, info in found:
-        if (name, info.source_file) < (at.collection, at.source):
+    for name, source in rows:
+        if (name, source) < (at.collection, at.source):
             continue
-        metadata = listed_metadata(info.metadata)
-        room -= estimated_tokens(info.source_file + json.dumps(metadata, default=str)) + 20
+        info, why = names.get((name, source)), missing.get((name, source), "")
+        metadata = listed_metadata(info.metadata) if info else {}
+        room -= estimated_tokens(source + why + json.dumps(metadata, default=str)) + 20
         if room < 0 and page:
-            return SourcesAnswer(page, len(found), True, write_cursor(_Position(name, info.source_file), mark))
-        page.append(ListedSource(name, info.source_file, info.chunks, metadata))
-    return SourcesAnswer(page, len(found))
+            cursor = write_cursor(_Position(name, source), mark)
+            return SourcesAnswer(page, len(found), len(missing), True, cursor)
+        page.append(ListedSource(name, source, info.chunks if info else 0, metadata, why))
+    return SourcesAnswer(page, len(found), len(missing))
+
+
+def _unsearchable(
+    reach: Reach, request: SourcesRequest, selected: Container[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the files that are not searchable by collection and name, with the reason; for a limited tool its kind."""
+    if "unsearchable" in reach.library.store.abilities:
+        for _, one in unsearchable_from(reach.library.scope, None, request.collection, reach.names()):
+            name = one.collection, one.source_file
+            if name in selected or (not request.where and _is_named(one.source_file, request.name)):
+                yield name, one.kind if reach.limited else f"{one.kind}: {one.reason}"
 
 
 def selected_sources(reach: Reach, request: SourcesRequest) -> list[tuple[str, SourceInfo]]:
@@ -133,9 +158,13 @@ def sources_in(reach: Reach, collection: str | None, pattern: str | None) -> lis
         name = current.get(info.collection)
         if name not in names or collection not in (None, name):
             continue
-        if pattern is None or fnmatchcase(composed(info.source_file), composed(pattern)):
+        if _is_named(info.source_file, pattern):
             found.append((name, info))
     return sorted(found, key=lambda one: (one[0], one[1].source_file))
+
+
+def _is_named(source: str, pattern: str | None) -> bool:
+    return pattern is None or fnmatchcase(composed(source), composed(pattern))
 
 
 def stored_condition(reach: Reach, where: Where | None) -> Where | None:
@@ -150,10 +179,12 @@ def stored_condition(reach: Reach, where: Where | None) -> Where | None:
 
 def sources_text(found: SourcesAnswer) -> str:
     """Write a list of sources."""
-    lines = [numbered(found.total, "source[|s]")]
+    missing = f", {numbered(found.unsearchable, 'file[|s]')} not searchable" if found.unsearchable else ""
+    lines = [f"{numbered(found.total, 'source[|s]')}{missing}"]
     for one in found.sources:
         metadata = f" {{{visible_line(shown_metadata(one.metadata), 200)}}}" if one.metadata else ""
-        lines.append(f"  {visible_line(one.source)} [{one.collection}]{metadata}")
+        why = f" (not searchable: {visible_line(one.unsearchable)})" if one.unsearchable else ""
+        lines.append(f"  {visible_line(one.source)} [{one.collection}]{metadata}{why}")
     if found.cursor:
         lines.append(f'[To continue, call again with the same arguments and cursor "{found.cursor}".]')
     return "\n".join(lines)
@@ -162,7 +193,7 @@ def sources_text(found: SourcesAnswer) -> str:
 SOURCES = Tool(
     "sources",
     "List sources",
-    "List the sources of the library by name and metadata.",
+    "List the sources of the library by name and metadata, and files that are not searchable.",
     SourcesRequest,
     SourcesAnswer,
     sources,

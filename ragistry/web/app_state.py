@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import ParamSpec, TypeVar
 from ragistry.config.folder import EVALUATION
 from ragistry.errors import SourceError
 from ragistry.library.service import DocumentService
+from ragistry.library.unsearchable import unsearchable_from
 from ragistry.server.jobs import SavedJobs
 from ragistry.server.uploads import Uploads
-from ragistry.types import SourceInfo
+from ragistry.types import SourceInfo, Unsearchable
 from ragistry.web.jobs import PageJobs
 from ragistry.web.polling import PolledValue
 from ragistry.web.reports import ReportRow, list_reports
@@ -23,19 +24,23 @@ from ragistry.workspace import Workspace
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
+MISSING = 500
+"""Number of files that are not searchable that the page of a collection lists."""
 PAGE_TIMEOUT = 60.0
 """Maximum seconds to build a page. A store on another machine may list its sources slowly."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """A collection with its sources and its number of chunks."""
+    """A collection with its sources, its number of chunks, and the first of its files that are not searchable."""
 
     name: str
     display_name: str
     description: str
     sources: tuple[SourceInfo, ...]
     chunks: int
+    missing: tuple[Unsearchable, ...] = ()
+    missing_count: int = 0
 
 
 CollectionStates = tuple[CollectionState, ...]
@@ -47,6 +52,13 @@ def load_collections(library: DocumentService) -> CollectionStates:
     sources: dict[str, list[SourceInfo]] = defaultdict(list)
     for info in library.sources():
         sources[info.collection].append(info)
+    missing, counts = defaultdict[str, list[Unsearchable]](list), Counter[str]()
+    keeps = "unsearchable" in library.store.abilities
+    for position, one in unsearchable_from(library.scope) if keeps else ():
+        is_listed = one.kind != "waiting" or not position.source  # an ingest is embedding the others
+        counts[one.collection] += is_listed
+        if is_listed and counts[one.collection] <= MISSING:
+            missing[one.collection].append(one)
     return tuple(
         CollectionState(
             entry.name,
@@ -54,6 +66,8 @@ def load_collections(library: DocumentService) -> CollectionStates:
             entry.description,
             tuple(sources[entry.name]),
             sum(info.chunks for info in sources[entry.name]),
+            tuple(missing[entry.name]),
+            counts[entry.name],
         )
         for entry in library.collections.entries()
     )

@@ -10,12 +10,13 @@ from typing import Any
 from nicegui import events, ui
 
 from ragistry.errors import RagistryError, SourceError
+from ragistry.library.unsearchable import COMMAND
 from ragistry.server.jobs import SavedJob
 from ragistry.server.uploads import source_name
-from ragistry.types import SourceInfo
+from ragistry.types import SourceInfo, Unsearchable
 from ragistry.utils.disk import remedy
 from ragistry.utils.wording import local_time, numbered
-from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionStates, in_thread
+from ragistry.web.app_state import PAGE_TIMEOUT, AppState, CollectionState, CollectionStates, in_thread
 from ragistry.web.error_list import ErrorList, attempt
 from ragistry.web.job_list import job_list
 from ragistry.web.layout import empty_notice, heading, page_layout
@@ -69,6 +70,7 @@ def register(state: AppState) -> None:
             job_list(state, "Ingests", lambda: state.jobs.ingests(name))
             with ui.element("div").classes("rg-part") as lower:
                 show_sources = _table(view)
+                show_unsearchable = _unsearchable(view)
 
             def show(found: CollectionStates) -> None:
                 here = next((entry for entry in found if entry.name == name), None)
@@ -85,6 +87,7 @@ def register(state: AppState) -> None:
                 view.others = {entry.name: entry.display_name for entry in found if entry.name != name}
                 view.sources = {info.source_file: info for info in here.sources}
                 show_sources()
+                show_unsearchable(here)
 
             await view.follower.begin(show)
 
@@ -143,6 +146,40 @@ def _row(view: SourcesView, name: str) -> Built[tuple[SourceInfo, bool]]:
         move.set_visibility(movable)
 
     return made, fill
+
+
+def _unsearchable(view: SourcesView) -> Callable[[CollectionState], None]:
+    """Show the files that are not searchable, with the reason."""
+    title = ui.label().classes("rg-dim").props("role=heading aria-level=2")
+
+    def build(one: Unsearchable) -> Built[Unsearchable]:
+        with row() as made:
+            text_cell(one.source_file, "rg-name")
+            reason = text_cell("", "rg-wide")
+            with cell("rg-actions"):
+                if one.source_file not in view.sources:
+                    icon_button("delete", f"Forget {one.source_file}", lambda: forget(one.source_file))
+        return made, lambda one: reason.set_text(f"{one.kind}: {one.reason}")
+
+    async def forget(name: str) -> None:
+        await attempt(view.state.workspace.library.delete_source, name, view.collection)
+        await view.follower.refresh()
+
+    columns = ("File", "Reason", "Actions")
+    show_rows = table_of(
+        "Not searchable", columns, lambda one: (one.source_file, one.source_path), build, lambda: ("", "")
+    )
+
+    def show(here: CollectionState) -> None:
+        more = here.missing_count - len(here.missing)
+        title.set_text(
+            f"{numbered(here.missing_count, 'file[ is|s are]')} not searchable"
+            + (f"; {COMMAND} lists {more:,} more" if more else "")
+        )
+        title.set_visibility(bool(here.missing))
+        show_rows(here.missing)
+
+    return show
 
 
 async def _move(view: SourcesView, name: str) -> None:

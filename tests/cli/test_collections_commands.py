@@ -25,9 +25,17 @@ NOTES = {
     "display_name": "My notes",
     "description": "Notes about tea",
     "source_count": 1,
+    "unsearchable_count": 0,
     "chunk_count": 1,
 }
-ECON = {"name": "econ", "display_name": "econ", "description": "", "source_count": 0, "chunk_count": 0}
+ECON = {
+    "name": "econ",
+    "display_name": "econ",
+    "description": "",
+    "source_count": 0,
+    "chunk_count": 0,
+    "unsearchable_count": 0,
+}
 MOVE = "sources move tea.txt --from notes --to econ"
 MOVED = {"source": "tea.txt", "from": "notes", "to": "econ", "chunks": 1}
 DELETED = {"source": "tea.txt", "collection": "econ", "chunks": 1}

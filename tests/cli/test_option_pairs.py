@@ -35,6 +35,7 @@ EXCLUDED = {
     "outline tea.txt": ["--chunks --line"],
     "repo search clone tea": ["--json --result"],
     "techniques": ["--available --workspace"],
+    "sources list": ["--unsearchable --name", "--unsearchable --where"],
     "ingest folder -c notes": ["--json --watch", "--all --exclude"],
     "ingest --list": [f"--list {name}" for name in (*OF_PATHS, "--yes", "--delete")],
     "ingest --delete tea.txt -c notes": [f"--delete {name}" for name in (*OF_PATHS, "--list")],

@@ -256,7 +256,12 @@ def test_backup_and_comparison_take_what_waits_as_it_is(
     assert any(line in warning for warning in found["warnings"])
     done = ragistry("ingest", interrupted, "--collection", "notes", *new, "--json")
     assert (done.code, len(done.json["skipped"])) == (0, FILES)
-    assert ragistry("verify", *new, "--json").json == {"problems": [], "incomplete": [], "waiting": 0}
+    assert ragistry("verify", *new, "--json").json == {
+        "problems": [],
+        "incomplete": [],
+        "waiting": 0,
+        "unsearchable": 0,
+    }
 
 
 def test_interrupted_command_says_what_waits(

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from ragistry import Workspace, open_workspace
 from ragistry.errors import ConfigError, InvalidConfigError, StoreError
+from ragistry.library.ingest.source import SourceBytes
 from ragistry.server.access import RIGHTS, Tokens
 from ragistry.server.app import check_exposure
 from tests.cli.conftest import ragistry  # noqa: F401, the fixture
@@ -45,6 +46,7 @@ def secrets(workspace: Workspace) -> Secrets:
 
 @pytest.fixture
 def guarded(workspace: Workspace, secrets: Secrets) -> Iterator[TestClient]:
+    workspace.library.ingest_paths([SourceBytes(b"%PDF", "fronts.txt.pdf")], "weather")
     with serving(workspace) as opened:
         yield opened
 
@@ -63,6 +65,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "params": {"name": "fronts.txt"},
         "json": {"metadata": {"a": 1}},
     },
+    ("GET", "/v1/unsearchable"): {"params": {"collection": "weather"}},
+    ("POST", "/v1/collections/{collection}/unsearchable"): {"json": {"failed": {"a.md": "fronts.txt"}}},
     ("POST", "/v1/collections/{collection}/sources/delete"): {"json": {"sources": ["fronts.txt"]}},
     ("POST", "/v1/collections/{collection}/sources/move"): {"json": {"source": "fronts.txt", "to": "tea"}},
     ("POST", "/v1/ingest/files"): {"data": {"collection": "weather"}, "files": [("files", ("a.md", b"x"))]},

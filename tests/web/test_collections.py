@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ragistry import Workspace, open_workspace
+from ragistry.library.ingest.source import SourceBytes
 from tests.web.conftest import check_accessibility, complaint, upload
 
 HOSTILE = "<img src=x onerror=alert(1)>.md"
@@ -269,6 +270,12 @@ def test_changes_by_another_program_are_shown(page: Page, other: Workspace, coll
     page.goto("/collection/elsewhere")
     other.library.ingest_text("A text.", "text", "elsewhere")
     expect(page.get_by_role("row", name="text")).to_be_visible()
+    other.library.ingest_paths([SourceBytes(b"%PDF", "contract.pdf"), SourceBytes(b"", "empty.md")], "elsewhere")
+    expect(page.get_by_text("2 files are not searchable")).to_be_visible()
+    expect(page.get_by_role("row", name="contract.pdf failed: ")).to_be_visible()
+    check_accessibility(page)
+    page.get_by_role("button", name="Forget contract.pdf").click()
+    expect(page.get_by_text("1 file is not searchable")).to_be_visible()
     file = other.library.collections.path
     whole = file.read_text()
     file.write_text("collections: [")  # a description that could not be saved is not said to be

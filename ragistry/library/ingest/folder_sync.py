@@ -161,7 +161,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     return [
         info.source_file
         for info in stored
-        if composed(info.source_file) not in present and was_here(info) and _is_gone(info.source_path)
+        if composed(info.source_file) not in present and was_here(info) and is_gone(info.source_path)
     ]
 
 
@@ -174,7 +174,7 @@ def _may_come_back(path: str, root: Path) -> bool:
         return True
 
 
-def _is_gone(path: str) -> bool:
+def is_gone(path: str) -> bool:
     """Return whether the path does not exist, not even as a broken link, or is a folder now.
 
     A path that cannot be read is not gone.

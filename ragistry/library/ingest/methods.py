@@ -129,6 +129,10 @@ class IngestMethods(ABC):
         """
 
     @abstractmethod
+    def _forget_missing(self, plan: IngestPlan) -> None:
+        """Forget files that were not searchable and are not in the folders that a plan has listed."""
+
+    @abstractmethod
     def _check_collection(self, name: str) -> None:
         """Raise `CollectionNotFoundError` if the collection does not exist."""
 
@@ -214,7 +218,7 @@ class IngestMethods(ABC):
             ModelError: No text can be embedded.
             EngineError: The engine does not work.
         """
-        from ragistry.library.ingest.plan import Given, IngestOptions, plan_ingest
+        from ragistry.library.ingest.plan import Given, IngestOptions, IngestPlan, plan_ingest
 
         self._check_collection(collection)
         if unknown := options.keys() - IngestOptions.__annotations__.keys():
@@ -224,14 +228,19 @@ class IngestMethods(ABC):
             raise ConfigError(
                 f"engine must be an engine, such as RayEngine(), got {engine!r}; leave it out for this process"
             )
-        with with_readers(self._readers()):
-            plan = plan_ingest(
-                [paths] if isinstance(paths, Given) else paths,
-                collection,
-                lambda folder: self._stored_below(folder, collection),
-                self._limits(),
-                options,
-            )
+        plan = IngestPlan(collection, replace=options.get("replace", False), prune=options.get("prune", False))
+        try:
+            with with_readers(self._readers()):
+                plan_ingest(
+                    plan,
+                    [paths] if isinstance(paths, Given) else paths,
+                    lambda folder: self._stored_below(folder, collection),
+                    self._limits(),
+                    options,
+                )
+        except SourceError:
+            self._forget_missing(plan)
+            raise
         observer = observer or ProgressObserver(options.get("progress"))
         observer.planned(plan.report)
         return self.carry_out(plan, observer=observer, engine=engine)

@@ -23,6 +23,7 @@ from ragistry.library.ingest.folder import (
 from ragistry.library.ingest.folder_sync import emptied, gone_from, vanished
 from ragistry.library.ingest.ignore import IGNORE_FILES
 from ragistry.library.ingest.metadata_tables import TABLES, add_tables
+from ragistry.library.ingest.missing import entry
 from ragistry.library.ingest.own_files import refuse_own_file
 from ragistry.library.ingest.report import Failure, IngestReport, left_out_kinds
 from ragistry.library.ingest.source import (
@@ -42,7 +43,7 @@ from ragistry.library.ingest.zip_folder import ZIP
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of, with_readers
 from ragistry.readers.text_files import kind_of
-from ragistry.types import Document, Progress, SourceInfo
+from ragistry.types import Document, Progress, SourceInfo, Unsearchable
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import numbered
 
@@ -56,11 +57,23 @@ Stored = Callable[[Path], Sequence[SourceInfo]]
 
 @dataclass(slots=True)
 class PlannedFolder:
-    """A folder of a plan, with its files and the names of vanished sources."""
+    """A folder of a plan.
+
+    Attributes:
+        root: The folder.
+        files: The files to read.
+        gone: Names of vanished sources.
+        listing: All files of the folder; None if it was not listed.
+        counts: Number of files that are left out, by reason.
+        exclude: Patterns to keep with the folder; None to keep those that it has.
+    """
 
     root: Path
     files: list[IngestSource] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    listing: Listing | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    exclude: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +86,7 @@ class IngestPlan:
         folders: Folders and zip files.
         replace: Whether a source may replace another one of the same name.
         prune: Whether to delete sources whose files are gone.
+        missing: What could not be listed or fetched.
         report: Refusals, warnings and unsupported formats that are already known. It is completed while the plan is
             carried out, and describes the finished part if an error ends the ingest.
     """
@@ -82,6 +96,7 @@ class IngestPlan:
     folders: list[PlannedFolder] = field(default_factory=list)
     replace: bool = False
     prune: bool = False
+    missing: list[Unsearchable] = field(default_factory=list)
     report: IngestReport = field(default_factory=IngestReport)
 
     @property
@@ -137,13 +152,13 @@ class IngestOptions(TypedDict, total=False):
 
 
 def plan_ingest(
-    given: Sequence[Given], collection: str, stored: Stored, limits: ExtractLimits, options: IngestOptions
-) -> IngestPlan:
-    """Create a plan from paths, URLs, texts and bytes; URLs are fetched.
+    plan: IngestPlan, given: Sequence[Given], stored: Stored, limits: ExtractLimits, options: IngestOptions
+) -> None:
+    """Fill a plan with paths, URLs, texts and bytes; URLs are fetched.
 
     Args:
+        plan: The plan. After an error, it has the folders that were listed.
         given: Files, folders, zip files, URLs, `SourceText` and `SourceBytes`.
-        collection: Name of the collection.
         stored: See `Stored`.
         limits: Limits of web pages.
         options: Options of the ingest.
@@ -153,12 +168,11 @@ def plan_ingest(
         SourceNotFoundError: A path does not exist.
         SourceError: The only path is a folder without a readable file, or a path is a file of this program.
     """
-    plan = IngestPlan(collection, replace=options.get("replace", False), prune=options.get("prune", False))
     urls = [one for one in given if isinstance(one, str) and is_url(one)]
     texts = [one for one in given if isinstance(one, SourceText | SourceBytes)]
     paths = [one for one in given if not (isinstance(one, SourceText | SourceBytes) or is_url(one))]
     for path in paths:
-        _check_path(path, stored)
+        _check_path(plan, path, stored)
     if len(paths) > 1:
         paths = without_covered(paths, lambda path: _listed(path, options))
     for path in paths:
@@ -169,6 +183,8 @@ def plan_ingest(
                 if len(given) == 1:
                     raise
                 plan.report.failed.append(Failure(str(path), error))
+                real = Path(os.path.realpath(path))
+                plan.missing.append(entry(plan.collection, real.name, str(real), error))
         else:
             refuse_own_file(path)
             plan.sources.append(source_file(os.fspath(path), Path(path).name))
@@ -179,10 +195,10 @@ def plan_ingest(
         pages, failed = fetched(urls, limits, allow_private=options.get("allow_private", False))
         plan.sources += pages
         plan.report.failed.extend(failed)
+        plan.missing += [entry(plan.collection, one.source, one.source, one.error) for one in failed]
     if (metadata := options.get("metadata")) is not None:
         for sources in (plan.sources, *(folder.files for folder in plan.folders)):
             sources[:] = [with_metadata(one, argument=argument_of(metadata, one.shown)) for one in sources]
-    return plan
 
 
 def read_file(path: str, reading: ReadOptions, embedder: Embedder) -> tuple[list[Document], list[str]]:
@@ -201,6 +217,8 @@ def _add_folder(
     plan: IngestPlan, path: str | Path, stored: Stored, limits: ExtractLimits, options: IngestOptions
 ) -> None:
     listing, changed = _listed(path, options), options.get("changed")
+    planned = PlannedFolder(listing.root, listing=listing, counts=dict(listing.unread + listing.counts))
+    plan.folders.append(planned)
     known = stored(listing.root) if listing.complete else []
     gone = vanished(listing, known, follow_links=options.get("follow_links", False))
     unread = _no_longer_read(listing, known)
@@ -212,7 +230,13 @@ def _add_folder(
     if changed is not None:
         starts = tuple(os.path.realpath(_changed(path)) + os.sep for path in changed)
         files = [one for one in files if (one.place + os.sep).startswith(starts)]
-    plan.folders.append(PlannedFolder(listing.root, files, gone))
+    planned.files, planned.gone = files, gone
+    real = os.path.realpath(path)
+    for failure in (*listing.failed, *listing.special):
+        name = os.path.relpath(failure.source, listing.root)
+        place = os.path.normpath(f"{real}/{name}")
+        name = Path(place).name if place == real else Path(name).as_posix()
+        plan.missing.append(entry(plan.collection, name, place, failure.error, folder=real))
     plan.report.merge(
         IngestReport(
             failed=[*listing.failed, *listing.special],
@@ -288,8 +312,9 @@ def _changed(path: str) -> str:
     return str(Path(path).parent) if Path(path).name.lower() in (*TABLES, *IGNORE_FILES) else path
 
 
-def _check_path(path: str | Path, stored: Stored) -> None:
+def _check_path(plan: IngestPlan, path: str | Path, stored: Stored) -> None:
     try:
         check_path(path)
     except SourceNotFoundError as error:
+        plan.folders.append(PlannedFolder(Path(path), listing=Listing(Path(path))))
         raise gone_from(path, stored(Path(start_of(path))), error) from error

@@ -32,6 +32,8 @@ from ragistry.errors import (
 from ragistry.library.embedding import PLAIN, embed_each, embed_waiting
 from ragistry.library.fit import measure_if_due
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, is_same_file, taken
+from ragistry.library.ingest.missing import MissingFiles
+from ragistry.library.ingest.plan import IngestPlan
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import fit_line, is_english
@@ -102,6 +104,7 @@ class Prepared:
         vectors: Known vectors by text.
         unknown: The other texts.
         made: Vectors that a worker has made.
+        without_text: Why it has no chunks.
     """
 
     source: IngestSource
@@ -111,6 +114,7 @@ class Prepared:
     vectors: dict[str, Any]
     unknown: list[str]
     made: dict[str, Any]
+    without_text: str
 
 
 class Ingest:
@@ -125,6 +129,7 @@ class Ingest:
         replace: Overwrite a stored source of the same name.
         on_workers: Prepares the sources on workers; None for this process.
         report: Report that `run` completes; None for a new one.
+        missing: Records files that are not searchable; None to record none.
     """
 
     def __init__(
@@ -138,6 +143,7 @@ class Ingest:
         replace: bool = False,
         on_workers: Map | None = None,
         report: IngestReport | None = None,
+        missing: MissingFiles | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
@@ -148,6 +154,7 @@ class Ingest:
         self.on_workers = on_workers
         self._words_first = "words_first" in store.abilities
         self.report = IngestReport() if report is None else report
+        self.missing = missing or MissingFiles(None, IngestPlan(collection))
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
         self._read_again = 0
@@ -193,6 +200,7 @@ class Ingest:
         if self._words_first:
             self._embed_waiting(waiting)
         self._drop_earlier_names()
+        self.missing.end(self._taken.values())
         if self._read_again:
             files = numbered(self._read_again, "[file was|files were]")
             self.report.warnings.append(f"{files} updated without a change: a newer version of Ragistry reads them")
@@ -220,6 +228,7 @@ class Ingest:
             for done, source in enumerate(sources):
                 if progress is not None:
                     progress(source.source_file, done, len(sources))
+                self.missing.flush_old()
                 prepared = self._prepared(source, next(results))
                 if prepared is None:
                     continue
@@ -276,10 +285,14 @@ class Ingest:
                 [read] = prepare([self._to_read(source)], self.reading, self.embedder)
             prepared = self._compared(source, info, read)
         except (SourceError, EmbeddingGenerationError) as error:
-            self.report.failed.append(Failure(source.shown, error))
+            self._fail(source, source.shown, error)
             return None
         self._taken[composed(source.source_file)] = source
         return prepared
+
+    def _fail(self, source: IngestSource, name: str, error: RagistryError) -> None:
+        self.report.failed.append(Failure(name, error))
+        self.missing.add(source, error)
 
     def _compared(self, source: IngestSource, info: SourceInfo | None, read: Result) -> Prepared | None:
         if info is not None and (not self.replace or (info.source_file, info.source_path) in self._given):
@@ -295,12 +308,14 @@ class Ingest:
         chunks = read.chunks
         self._read_again += read.is_read_again
         self.report.warnings.extend(f"{source.source_file}: {warning}" for warning in read.warnings)
-        if not chunks and not read.warnings:
-            self.report.warnings.append(f"{source.source_file}: no text; nothing to search in it")
-        if not chunks and info is None:
+        why = "" if chunks else "; ".join(read.warnings) or "no text; nothing to search in it"
+        if why and not read.warnings:
+            self.report.warnings.append(f"{source.source_file}: {why}")
+        if why and info is None:
             self.report.skipped.append(source.source_file)
+            self.missing.add(source, why, "no text")
             return None
-        self._report_cuts(source.source_file, chunks)
+        lost = (*read.lost, *self._report_cuts(source.source_file, chunks))
         self._samples += [chunk.text for chunk in chunks[:SAMPLES_OF_A_SOURCE]]
         language = self._language_of(read) if self.reading.language == AUTO else ""
         now, place = time.time(), source.place
@@ -315,8 +330,8 @@ class Ingest:
             )
             if language:
                 chunk.metadata["language"] = language
-            if read.lost:
-                chunk.metadata["lost"] = "; ".join(read.lost)
+            if lost:
+                chunk.metadata["lost"] = "; ".join(lost)
             if place:
                 chunk.metadata["source_path"] = place
             if is_url(place):
@@ -327,7 +342,7 @@ class Ingest:
         known = dict(_patiently(self.store.known_vectors, self.collection, name, chunks))
         texts = [searched_text(*chunk) for chunk in chunks]
         unknown = [text for text in texts if text not in known]
-        return Prepared(source, chunks, texts, info, known, unknown, read.vectors)
+        return Prepared(source, chunks, texts, info, known, unknown, read.vectors, why)
 
     def _embed_waiting(self, waiting: Progress | None) -> None:
         """Embed all chunks of the store that wait for their vectors, also those of an interrupted ingest."""
@@ -348,6 +363,7 @@ class Ingest:
         count = next((info.chunks for info in self.store.sources(collection) if info.source_file == name), 1)
         place = f"chunk {document.metadata.get('chunk_index', 0) + 1} of {count}"
         cause = refused_error(name, place, document.content, error, "; it is only found by words")
+        self.missing.refused(str(collection), name, document.metadata.get("source_path", ""), cause)
         if collection != self.collection or composed(name) not in self._taken:
             self.report.warnings.append(str(cause))
             return
@@ -373,7 +389,7 @@ class Ingest:
                     self._words_first and one.stored is None  # the second pass reports what it refuses again
                 ):
                     place = f"chunk {one.texts.index(text) + 1} of {len(one.texts)}"
-                    self.report.failed.append(Failure(name, refused_error(name, place, text, refused[text])))
+                    self._fail(one.source, name, refused_error(name, place, text, refused[text]))
                     continue
                 one.vectors |= {text: vectors[text] for text in one.unknown if text in vectors}
                 embedded.update(one.unknown)
@@ -395,16 +411,20 @@ class Ingest:
         ]
         report, stored = self.report, prepared.stored
         try:
+            if not embedded:
+                self.missing.add(prepared.source, prepared.without_text, "no text")
+            # A stored source may have its name in another Unicode form.
+            written = name if embedded or stored is None else stored.source_file
             with self.collection_lock():
-                self.store.replace_source(self.collection, name, embedded)
+                self.missing.written_with(self.store.replace_source, self.collection, written, embedded)
                 is_written = True
-                if stored is not None and stored.source_file != name:  # in another Unicode form
+                if stored is not None and stored.source_file != written:
                     self.store.replace_source(self.collection, stored.source_file, [])
                 report.chunks += len(embedded)
                 done = report.added if stored is None else report.updated if embedded else report.deleted
                 done.append(name)
         except InvalidChunkError as error:
-            report.failed.append(Failure(name, error))
+            self._fail(prepared.source, name, error)
         except CollectionNotFoundError:
             if is_written and stored is None:
                 self.store.replace_source(self.collection, name, [])
@@ -445,15 +465,16 @@ class Ingest:
             self.report.warnings += lines
             self._warn(self.report)
 
-    def _report_cuts(self, name: str, chunks: list[Chunk]) -> None:
+    def _report_cuts(self, name: str, chunks: list[Chunk]) -> list[str]:
+        """Warn of chunks that are longer than the model takes, and return the warning without the name."""
         limit = self.embedder.fingerprint.max_tokens
         longer = sum(chunk.metadata.get("token_count", 0) > limit for chunk in chunks) if limit else 0
-        if longer:
-            self.report.warnings.append(
-                f"{name}: {longer:,} of {numbered(len(chunks), 'chunk[|s]')} {agreeing(longer, '[is|are]')} longer "
-                f"than the model's limit of {limit} tokens, and only found by the beginning; "
-                "set a smaller chunk_size"
-            )
+        lines = [
+            f"{longer:,} of {numbered(len(chunks), 'chunk[|s]')} {agreeing(longer, '[is|are]')} longer "
+            f"than the model's limit of {limit} tokens, and only found by the beginning; set a smaller chunk_size"
+        ]
+        self.report.warnings += [f"{name}: {line}" for line in lines if longer]
+        return lines if longer else []
 
 
 def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:

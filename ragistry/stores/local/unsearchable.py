@@ -79,7 +79,7 @@ class UnsearchableRows:
 
 def put(connection: sqlite3.Connection, entries: Sequence[Unsearchable]) -> None:
     """Write entries; each replaces the one of its file."""
-    files = ((one.collection, one.place, one.source_file) for one in entries)
+    files = ((one.collection, one.source_path, one.source_file) for one in entries)
     connection.executemany(f"DELETE FROM unsearchable WHERE {OF_FILE}", files)
     connection.executemany(
         "INSERT INTO unsearchable (collection, source_file, place, folder, kind, reason, at) VALUES (?,?,?,?,?,?,?)",

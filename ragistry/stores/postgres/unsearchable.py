@@ -81,7 +81,7 @@ class UnsearchableRows:
 def put(connection: Connection, entries: Sequence[Unsearchable]) -> None:
     """Write entries; each replaces the one of its file."""
     if entries:
-        files = [map(escaped, (one.collection, one.place, one.source_file)) for one in entries]
+        files = [map(escaped, (one.collection, one.source_path, one.source_file)) for one in entries]
         connection.cursor().executemany(f"DELETE FROM unsearchable WHERE {OF_FILE}", map(list, files))
         connection.cursor().executemany(
             "INSERT INTO unsearchable (collection, source_file, place, folder, kind, reason, at) "

@@ -1,0 +1,192 @@
+"""List the files that are not searchable: those that a store keeps, and sources that are searched in part."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import cast
+
+from ragistry.errors import UnsupportedError
+from ragistry.library.scope import Scope
+from ragistry.protocols import LibraryStore, UnsearchableStore
+from ragistry.types import IngestedFolder, SourceInfo, Unsearchable
+from ragistry.utils.ids import composed
+from ragistry.utils.quoting import visible_line
+from ragistry.utils.wording import agreeing, numbered
+
+NAMED = 3
+"""Number of files that a line names."""
+COMMAND = "`ragistry sources list --unsearchable`"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a list continues: after an entry of the store, by its number, or after a source, which come last."""
+
+    number: int = 0
+    collection: str = ""
+    source: str = ""
+
+
+def keeping(store: LibraryStore) -> UnsearchableStore:
+    """Return a store that keeps which files are not searchable. Raises `UnsupportedError` for another one."""
+    if "unsearchable" not in store.abilities:
+        raise UnsupportedError(
+            f"which files are not searchable is not kept by this store, {type(store).__name__}; use the local store or "
+            "Postgres, or read the report of each ingest"
+        )
+    return cast("UnsearchableStore", store)
+
+
+def entries_of(store: UnsearchableStore, after: int = 0) -> Iterator[tuple[int, Unsearchable]]:
+    """Yield the entries of a store by their number, above ``after``; reads a page at a time."""
+    while page := store.unsearchable(after):
+        yield from page
+        after = page[-1][0]
+
+
+class UnsearchableMethods:
+    """The methods of `DocumentService` for files that are not searchable."""
+
+    scope: Scope
+
+    def unsearchable(self, collection: str | None = None) -> Iterator[Unsearchable]:
+        """Yield the files of one collection, or of all, that are not searchable, or not in full.
+
+        Files that an ingest left out are counted by `ingested_folders`.
+
+        Raises:
+            UnsupportedError: The store does not keep them.
+            CollectionNotFoundError: The collection does not exist.
+        """
+        return (one for _, one in unsearchable_from(self.scope, collection=collection))
+
+    def ingested_folders(self, collection: str | None = None) -> list[IngestedFolder]:
+        """List the folders that were ingested, each with the numbers of files that were left out, by reason.
+
+        Raises:
+            UnsupportedError: The store does not keep them.
+        """
+        current, found = self.scope.current_names().current, keeping(self.scope.store).folders()
+        named = [replace(one, collection=current[one.collection]) for one in found if one.collection in current]
+        return [one for one in named if collection in (None, one.collection)]
+
+
+def unsearchable_from(
+    scope: Scope,
+    after: Position | None = None,
+    collection: str | None = None,
+    allowed: Container[str] | None = None,
+) -> Iterator[tuple[Position, Unsearchable]]:
+    """Yield the files that are not searchable, each once, with their positions.
+
+    Args:
+        scope: The collections and the store.
+        after: Leave out the files up to this position.
+        collection: Only files of this collection.
+        allowed: Leave out other collections than these.
+
+    Raises:
+        UnsupportedError: The store does not keep them.
+        CollectionNotFoundError: The collection does not exist.
+    """
+    store, current = keeping(scope.store), scope.current_names().current
+    names = {
+        stored: own
+        for stored, own in current.items()
+        if collection in (None, own) and (allowed is None or own in allowed)
+    }
+    sources = [info for info in scope.sources(collection) if info.collection in names.values()]
+    return _files(store, sources, names, after or Position())
+
+
+def unsearchable_counts(scope: Scope, allowed: Container[str] | None = None) -> Counter[str] | None:
+    """Count the files that are not searchable by collection; None if the store does not keep them."""
+    if "unsearchable" not in scope.store.abilities:
+        return None
+    return Counter(one.collection for _, one in unsearchable_from(scope, allowed=allowed))
+
+
+def unsearchable_line(scope: Scope, collection: str | None = None) -> str:
+    """Say how many files are not searchable, name some, and the command that lists them; empty for none."""
+    keeps = "unsearchable" in scope.store.abilities
+    rest = unsearchable_from(scope, collection=collection) if keeps else iter(())
+    first = [visible_line(one.source_file, 60) for _, one in islice(rest, NAMED)]
+    count = len(first) + sum(1 for _ in rest)
+    names = ", ".join([*first, *["…"] * (count > NAMED)])
+    return f"{numbered(count, 'file[ is|s are]')} not searchable ({names}): {COMMAND}" if count else ""
+
+
+def entries_named(scope: Scope, source: str, collection: str) -> list[int]:
+    """Return the numbers of the entries of this name; none if the store does not keep them."""
+    if "unsearchable" not in scope.store.abilities:
+        return []
+    names, name = scope.current_names().stored(collection), composed(source)
+    entries = entries_of(keeping(scope.store))
+    return [number for number, one in entries if one.collection in names and composed(one.source_file) == name]
+
+
+def forget_collection(store: LibraryStore, collection: str) -> None:
+    """Erase the entries and folders of a collection."""
+    if "unsearchable" in store.abilities:
+        keeper = keeping(store)
+        numbers = [number for number, one in entries_of(keeper) if one.collection == collection]
+        folders = [IngestedFolder(collection, one.folder) for one in keeper.folders(collection)]
+        if numbers or folders:
+            keeper.record_unsearchable(gone=numbers, folders=folders)
+
+
+def entry_of(store: LibraryStore, info: SourceInfo) -> list[Unsearchable]:
+    """Return the entry of a source whose new version failed; none if it has not."""
+    entries = entries_of(keeping(store)) if "unsearchable" in store.abilities else ()
+    path = info.source_path, info.collection
+    return [
+        one
+        for _, one in entries
+        if (one.source_path, one.collection) == path and (one.source_path or one.source_file == info.source_file)
+    ]
+
+
+def _files(
+    store: UnsearchableStore,
+    sources: Iterable[SourceInfo],
+    names: Mapping[str, str],
+    after: Position,
+) -> Iterator[tuple[Position, Unsearchable]]:
+    """Yield the files that are not searchable, each once, with their positions.
+
+    Args:
+        store: The store.
+        sources: The sources of the collections.
+        names: The collections: their names by those in the store.
+        after: Leave out the files up to this position.
+    """
+    known = {(info.collection, composed(info.source_file)): info for info in sources}
+    in_part = {name: info for name, info in known.items() if info.lost or info.waiting}
+    for number, one in entries_of(store, 0 if in_part else after.number):
+        collection = names.get(one.collection)
+        name = collection or "", composed(one.source_file)
+        info = known.get(name)
+        stored = info if info and info.source_path == one.source_path else None
+        if collection is None or (one.kind == "waiting" and not (stored and stored.waiting)):
+            continue
+        if stored:
+            in_part.pop(name, None)
+        one = replace(one, collection=collection)
+        if stored and one.kind == "failed":
+            one = replace(one, kind="outdated", reason=f"{one.reason}; its old text is searched")
+        if number > after.number:
+            yield Position(number), one
+    for name, info in sorted(in_part.items()):
+        if after.number < sys.maxsize or name > (after.collection, after.source):
+            yield Position(sys.maxsize, *name), _in_part(info)
+
+
+def _in_part(info: SourceInfo) -> Unsearchable:
+    waits = f"{info.waiting:,} of {numbered(info.chunks, 'chunk[|s]')} {agreeing(info.waiting, '[waits|wait]')}"
+    reasons = [info.lost, f"{waits} for vectors, only found by words" if info.waiting else ""]
+    name, why = (info.collection, info.source_file, info.source_path, ""), "; ".join(filter(None, reasons))
+    return Unsearchable(*name, "cut" if info.lost else "waiting", why, info.ingested_at)
