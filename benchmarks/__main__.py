@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BENCHMARKS = (
     "engines", "embedder", "runtimes", "reading", "lines", "local_store", "postgres_store", "scale", "capacity",
     "kill", "serve_load", "fuzz", "scifact", "quality", "techniques", "generators", "shown", "support",
-    "fusion", "graph", "sparse", "spellings", "names", "statistics", "made", "verdicts", "contenders",
+    "fusion", "graph", "sparse", "spellings", "names", "statistics", "made", "verdicts", "judging", "contenders",
     "ray_ingest",
 )  # fmt: skip
 PACKAGES = ("ragistry", "chromadb", "numpy", "onnxruntime", "tantivy", "tokenizers", "pocketflow", "pydantic")

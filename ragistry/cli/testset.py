@@ -60,7 +60,7 @@ def make(
 ) -> None:
     """Make queries with one relevant source each: its description, else a sentence from its middle.
 
-    `--from asked` lists the questions that people asked, with the sources that a search finds for each as candidates.
+    `--from asked` lists the questions that people asked, with what the default, `naive` and `bm25` find as candidates.
     Move those that answer a question to its `sources`, then use `ragistry compare --queries FOLDER/queries.jsonl`.
 
     The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
@@ -119,12 +119,13 @@ def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
 
 
 def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> None:
-    """Write the questions that were asked, newest first, with the sources of a search as candidates."""
+    """Write the questions that were asked, newest first, with the sources of several techniques as candidates."""
     import json
 
     from ragistry.errors import DatasetError
     from ragistry.evaluation.data.dataset import ASKED
     from ragistry.evaluation.data.library import source_id
+    from ragistry.evaluation.judging import candidates
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -132,11 +133,13 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> 
         texts = dict.fromkeys(one.text for one in reversed(asked) if not one.limited)
         if not texts:
             raise DatasetError("no question was kept; set log_questions: true in documents.yaml, and ask some")
-        rows = []
+        rows, registry = [], opened.registry
+        plain = ("naive", "bm25") if registry.searches_words else ("naive",)
+        techniques = dict.fromkeys([registry.default, *(name for name in plain if name in registry.names())])
         for number, text in enumerate(list(texts)[:limit], 1):
-            found = opened.library.search(text).documents
-            candidates = list(dict.fromkeys(source_id(one.metadata) for one in found))
-            rows.append({"_id": f"q{number}", "text": text, "kind": ASKED, "sources": [], "candidates": candidates})
+            found = candidates(opened, text, techniques, 5).passages.values()
+            names = list(dict.fromkeys(source_id(one.metadata) for one in found))
+            rows.append({"_id": f"q{number}", "text": text, "kind": ASKED, "sources": [], "candidates": names})
     out.mkdir(parents=True, exist_ok=True)
     path = out / "queries.jsonl"
     path.touch(0o600)

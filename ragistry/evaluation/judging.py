@@ -1,0 +1,210 @@
+"""Keep the grades of a person who judges passages, and make an ordinary set of questions of them.
+
+A folder has ``grades.jsonl``, to which each key adds a line, and ``queries.jsonl`` and ``qrels.txt``, which are made of
+it. A grade has the source, the lines and a hash of its passage, not the text: a passage whose text changed is a new
+one, and one whose source was moved or renamed keeps its grade.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragistry.config.replacing import replace_text
+from ragistry.errors import DatasetError
+from ragistry.evaluation.data.dataset import ASKED
+from ragistry.evaluation.data.library import source_id
+from ragistry.evaluation.data.trec import write_qrels
+from ragistry.evaluation.measures import parse_measures
+from ragistry.evaluation.stopping import DEPTH
+from ragistry.types import Document
+
+if TYPE_CHECKING:
+    from ragistry.workspace import Workspace
+
+FILE, QUERIES = "grades.jsonl", "queries.jsonl"
+AGAIN = 10
+"""Of so many grades, one is asked for twice."""
+
+
+class Candidates(NamedTuple):
+    """The first passages of both techniques by the hash of their text: each ranking, and all in one shuffled order."""
+
+    rankings: list[list[str]]
+    passages: dict[str, Document]
+
+    @property
+    def needed(self) -> set[str]:
+        """The passages to grade: none if both rankings are equal, because their difference is 0 with any grades."""
+        return set() if self.rankings[0] == self.rankings[-1] else {*self.passages}
+
+
+def candidates(workspace: Workspace, question: str, techniques: Iterable[str], depth: int = DEPTH) -> Candidates:
+    """Search with several techniques. Only the question and the texts decide the order of the union."""
+    found = [workspace.search(question, name, top_k=depth).documents for name in techniques]
+    union = {text_hash(one.content): one for documents in found for one in documents}
+    order = sorted(union, key=lambda one: text_hash(question + one))
+    return Candidates(
+        [[text_hash(one.content) for one in ranking] for ranking in found], {key: union[key] for key in order}
+    )
+
+
+def text_hash(text: str) -> str:
+    """Return a short SHA-256, hexadecimal."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+class Judgement:
+    """The questions and grades of a folder, and which of them count.
+
+    Each line of the file is an event: a question, the plan, the grades of one key, or an undo.
+
+    Args:
+        folder: The folder; created if missing.
+
+    Raises:
+        DatasetError: A file has other content.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        folder.mkdir(parents=True, exist_ok=True)
+        text = self.path.read_bytes() if self.path.exists() else b""
+        whole = text[: text.rfind(b"\n") + 1]  # the rest is a line that a power failure cut
+        if whole != text:
+            os.truncate(self.path, len(whole))
+        self.size, self.events = len(whole), list[dict[str, Any]]()
+        self.questions: dict[str, str] = {}
+        self.candidates: dict[str, Candidates] = {}
+        try:
+            for line in whole.decode().splitlines():
+                self._take(json.loads(line))
+            self.questions |= {one: row.get("kind", "") for one, row in self._queries().items()}
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise DatasetError(f"{str(folder)!r} is not a folder of questions and grades: {error!r:.80}") from error
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The techniques ``default`` and ``challenger``, ``margin`` and ``total``; empty before it is made."""
+        return next((event for event in self.events if "total" in event), {})
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Append an event, and wait until the disk has it. Raises `DatasetError` if another program wrote the file."""
+        line = json.dumps(event).encode() + b"\n"  # in ASCII, so that no character ends a line
+        with self.path.open("ab") as file:
+            if file.tell() != self.size:
+                raise DatasetError(f"{str(self.path)!r} was changed by another program; judge again to read it anew")
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self.size += len(line)
+        self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if not event.get("undo"):
+            self.events.append(event)
+        else:
+            while self.events and "grades" in self.events[-1]:
+                gone = self.events.pop()
+                if gone["grades"] or gone.get("absent"):  # else no key was needed
+                    break
+        if "kind" in event:
+            self.questions[event["question"]] = event["kind"]
+
+    def has_grades(self, question: str) -> bool:
+        """Return whether a key was pressed for a question, or none was needed."""
+        return bool(self._of(question))
+
+    def grade(self, question: str, grades: Mapping[str, int], **more: bool) -> None:
+        """Keep the grades of one key: hash → grade. ``again``: shown twice. ``absent``: not in the library."""
+        passages = self.candidates[question].passages
+        self.add(
+            {"question": question, "grades": {key: _placed(passages[key], one) for key, one in grades.items()}, **more}
+        )
+
+    def grades(self, question: str, *, again: bool = False) -> dict[str, int]:
+        """Return hash → grade of a question, first or ``again``."""
+        found = (event for event in self._of(question) if event.get("again", False) == again)
+        return {key: one["grade"] for event in found for key, one in event["grades"].items()}
+
+    def _of(self, question: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if "grades" in event and event["question"] == question]
+
+    def _is_absent(self, question: str) -> bool:
+        return any(event.get("absent") for event in self._of(question))
+
+    def complete(self) -> list[str]:
+        """List the questions whose candidates all have a grade or are not needed, in the order of their last grade."""
+        last = [one["question"] for one in reversed(self.events) if "grades" in one and not one.get("again")]
+        return [
+            question
+            for question in reversed(dict.fromkeys(last))
+            if question in self.candidates
+            and (self._is_absent(question) or not self.candidates[question].needed - self.grades(question).keys())
+        ]
+
+    def differences(self, measure: str = "RR(rel=2)@3") -> list[float]:
+        """Return challenger minus default for each question that counts."""
+        [of], found = parse_measures([measure]), []
+        for question in self.complete():
+            grades = {} if self._is_absent(question) else self.grades(question)
+            default, challenger = (of.value(grades, ranking) for ranking in self.candidates[question].rankings)
+            found.append(challenger - default)
+        return found
+
+    def agreement(self) -> list[float]:
+        """Return 1 for each passage that got the same grade twice, else 0."""
+        return [
+            float(self.grades(question).get(key) == grade)
+            for question in self.questions
+            for key, grade in self.grades(question, again=True).items()
+        ]
+
+    def due(self) -> tuple[str, str] | None:
+        """Return the question and the passage to show again, the first of the last ten; None if none is due."""
+        first = [
+            (event["question"], key)
+            for event in self.events
+            if "grades" in event and not event.get("again") and event["question"] in self.candidates
+            for key in event["grades"]
+            if key in self.candidates[event["question"]].passages
+        ]
+        shown = AGAIN * len(self.agreement())
+        return first[shown] if len(first) >= shown + AGAIN else None
+
+    def write_set(self, workspace: Workspace) -> int:
+        """Write the questions and their sources, and return how many grades are of texts that are not there now."""
+        known = {text_hash(one.content): source_id(one.metadata) for one in workspace.store.scan()}
+        for found in self.candidates.values():  # a technique may join chunks
+            known |= {key: source_id(one.metadata) for key, one in found.passages.items()}
+        rows, dropped, qrels = self._queries(), 0, {}
+        for number, (question, kind) in enumerate(self.questions.items(), 1):
+            row = rows.setdefault(question, {"_id": f"q{number}", "text": question, "kind": kind or ASKED})
+            if grades := self.grades(question):
+                dropped += len(grades.keys() - known.keys())
+                row.pop("candidates", None)
+                row["sources"] = {}
+                for key, grade in grades.items():
+                    if key in known:
+                        row["sources"][known[key]] = max(grade, row["sources"].get(known[key], 0))
+                qrels[str(row.get("_id", number))] = row["sources"]
+        replace_text(
+            self.path.with_name(QUERIES), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+        )
+        write_qrels(qrels, self.path.with_name("qrels.txt"))
+        return dropped
+
+    def _queries(self) -> dict[str, dict[str, Any]]:
+        file = self.path.with_name(QUERIES)
+        lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
+        return {row["text"]: row for row in map(json.loads, filter(str.strip, lines))}
+
+
+def _placed(passage: Document, grade: int) -> dict[str, Any]:
+    first = passage.metadata.get("line")
+    lines = [first, first + passage.content.count("\n")] if isinstance(first, int) else None
+    return {"grade": grade, "source": source_id(passage.metadata), "lines": lines}
