@@ -377,15 +377,18 @@ def _check_folders(paths: list[Any], watch: bool, options: dict[str, Any]) -> No
     """Refuse options of folders if only files are given, as when a shell expands ``folder/*``."""
     from ragistry.library.ingest.folder import is_folder
     from ragistry.library.ingest.folder_sync import absence
+    from ragistry.library.ingest.zip_folder import is_zip
 
     others = [path for path in paths if isinstance(path, str) or not (absence(str(path)) or is_folder(path))]
-    option = next((name for name, value in options.items() if value), None)
-    if option is not None and len(others) == len(paths):
-        raise FlagsError(f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder")
-    others += [path for path in paths if isinstance(path, Path) and path.is_file()]
-    if watch and others:
+    files = [*others, *(path for path in paths if isinstance(path, Path) and is_zip(path))]
+    for option in (name for name, value in options.items() if value):
+        if len(files if option == "--exclude" else others) == len(paths):
+            raise FlagsError(
+                f"{option} does nothing without a folder, and {str(paths[0])!r} is a file; name its folder"
+            )
+    if watch and files:
         raise FlagsError(
-            f"--watch needs folders, and {str(others[0])!r} is a file or page; give its folder, or remove --watch"
+            f"--watch needs folders, and {str(files[0])!r} is a file or page; give its folder, or remove --watch"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,8 +191,9 @@ def listed_unsearchable(opened: Workspace, collection: str | None) -> Output:
         while page := list(islice(files, PAGE)):
             print_table(columns, [(one.collection, one.source_file, f"{one.kind}: {one.reason}") for one in page])
         for folder in folders:
-            if folder.counts:
-                console().print(f"left out of {folder.folder}: {left_out_kinds(folder.counts)}")
+            kinds = left_out_kinds(folder.counts) or "nothing"
+            options = "".join(f"; --exclude {shlex.quote(one)}" for one in folder.exclude)
+            console().print(f"left out of {folder.folder}: {kinds}{options}")
 
     def values() -> dict[str, Any]:
         rows = [to_json(one) for one in files]

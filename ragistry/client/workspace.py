@@ -236,6 +236,13 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         start = start_of(folder)
         return [replaced(_read(SourceInfo, row), source_path=start + row["source_file"]) for row in sent]
 
+    def _kept_patterns(self, folder: Path, collection: str) -> Sequence[str] | None:
+        try:
+            found = self.ingested_folders(collection)
+        except UnsupportedError:
+            return None
+        return next((one.exclude for one in found if one.folder == _folder_id(folder)), ())
+
     def _limits(self) -> ExtractLimits:
         return ExtractLimits()
 

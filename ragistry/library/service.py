@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -187,6 +188,12 @@ class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
 
     def _stored_below(self, folder: Path, collection: str) -> Sequence[SourceInfo]:  # noqa: ARG002, the sources have places
         return self.store.sources(collection)
+
+    def _kept_patterns(self, folder: Path, collection: str) -> Sequence[str] | None:
+        if "unsearchable" not in self.store.abilities:
+            return None
+        place = os.path.realpath(folder)
+        return next((one.exclude for one in self.ingested_folders(collection) if one.folder == place), ())
 
     def _limits(self) -> ExtractLimits:
         return self.reading.limits

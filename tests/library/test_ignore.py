@@ -6,12 +6,14 @@ import os
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragistry.errors import SourceError
 from ragistry.library.ingest.folder import list_folder
 from ragistry.library.ingest.ignore import Rules
+from tests.conftest import Corpus, everywhere
 from tests.library.shelf import PIPE, Content, Shelf, Step, step
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -234,3 +236,31 @@ def test_changed_rules_are_followed(shelf: Shelf) -> None:
 def test_every_pattern_ends_in_time(pattern: str) -> None:
     for path in ("a" * 255, "a/" * 2_000 + "c", ("a" * 99 + "/") * 40):
         assert not Rules([pattern], "", 0).ignores(path, "")
+
+
+def test_patterns_are_kept_with_a_folder_until_others_are_given(shelf: Shelf) -> None:
+    shelf.play(
+        step(TEA, exclude=["build/", "*.log"], added="tea.md", left_out=2),
+        step({"a.log": "A"}, prune=True, skipped="tea.md", left_out=3),
+        step(all_files=True, added="a.log build/a.md build/b.md", skipped="tea.md"),
+        step(prune=True, skipped="tea.md", left_out=3, warnings=1),
+        step(exclude=[""], skipped="a.log build/a.md build/b.md tea.md"),
+        step(exclude="*", left_out=4, warnings=1),
+    )
+
+
+@everywhere
+def test_patterns_are_kept_by_every_store_that_can(
+    workspace: Any, corpus: Corpus, request: pytest.FixtureRequest
+) -> None:
+    folder, library = corpus({"tea.md": "Tea", "draft.md": "Draft", "a.log": "Log"}), workspace.library
+    keeps = "chroma" not in request.node.name
+    for exclude, names, lines in (
+        (["draft*", "*.log"], "tea.md", not keeps),
+        (None, "tea.md" if keeps else "a.log draft.md tea.md", 0),
+        ("*.log", "draft.md tea.md", not keeps),
+        ([], "a.log draft.md tea.md", 0),
+    ):
+        report = library.ingest_folder(folder, "notes", exclude=exclude)
+        assert sorted(report.added + report.skipped) == names.split()
+        assert sum("--exclude" in line for line in report.warnings) == lines

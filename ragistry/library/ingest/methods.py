@@ -141,6 +141,10 @@ class IngestMethods(ABC):
         """Return the sources that may come from a folder of this machine."""
 
     @abstractmethod
+    def _kept_patterns(self, folder: Path, collection: str) -> Sequence[str] | None:
+        """Return the patterns that are kept with a folder of this machine; None if the store keeps none."""
+
+    @abstractmethod
     def _limits(self) -> ExtractLimits:
         """Return the limits of web pages."""
 
@@ -235,6 +239,7 @@ class IngestMethods(ABC):
                     plan,
                     [paths] if isinstance(paths, Given) else paths,
                     lambda folder: self._stored_below(folder, collection),
+                    lambda folder: self._kept_patterns(folder, collection),
                     self._limits(),
                     options,
                 )

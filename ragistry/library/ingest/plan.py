@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 Stored = Callable[[Path], Sequence[SourceInfo]]
 """Returns the sources of the collection that may come from a folder, with their places."""
+Kept = Callable[[Path], Sequence[str] | None]
+"""Returns the patterns of files to exclude that are kept with a folder; None if the store keeps none."""
 
 
 @dataclass(slots=True)
@@ -152,7 +154,7 @@ class IngestOptions(TypedDict, total=False):
 
 
 def plan_ingest(
-    plan: IngestPlan, given: Sequence[Given], stored: Stored, limits: ExtractLimits, options: IngestOptions
+    plan: IngestPlan, given: Sequence[Given], stored: Stored, kept: Kept, limits: ExtractLimits, options: IngestOptions
 ) -> None:
     """Fill a plan with paths, URLs, texts and bytes; URLs are fetched.
 
@@ -160,6 +162,7 @@ def plan_ingest(
         plan: The plan. After an error, it has the folders that were listed.
         given: Files, folders, zip files, URLs, `SourceText` and `SourceBytes`.
         stored: See `Stored`.
+        kept: See `Kept`.
         limits: Limits of web pages.
         options: Options of the ingest.
 
@@ -174,11 +177,11 @@ def plan_ingest(
     for path in paths:
         _check_path(plan, path, stored)
     if len(paths) > 1:
-        paths = without_covered(paths, lambda path: _listed(path, options))
+        paths = without_covered(paths, lambda path: _listed(path, kept, options))
     for path in paths:
         if is_folder(path):
             try:
-                _add_folder(plan, path, stored, limits, options)
+                _add_folder(plan, path, stored, kept, limits, options)
             except SourceError as error:
                 if len(given) == 1:
                     raise
@@ -214,9 +217,9 @@ def read_file(path: str, reading: ReadOptions, embedder: Embedder) -> tuple[list
 
 
 def _add_folder(
-    plan: IngestPlan, path: str | Path, stored: Stored, limits: ExtractLimits, options: IngestOptions
+    plan: IngestPlan, path: str | Path, stored: Stored, kept: Kept, limits: ExtractLimits, options: IngestOptions
 ) -> None:
-    listing, changed = _listed(path, options), options.get("changed")
+    listing, changed = _listed(path, kept, options), options.get("changed")
     planned = PlannedFolder(listing.root, listing=listing, counts=dict(listing.unread + listing.counts))
     plan.folders.append(planned)
     known = stored(listing.root) if listing.complete else []
@@ -230,7 +233,9 @@ def _add_folder(
     if changed is not None:
         starts = tuple(os.path.realpath(_changed(path)) + os.sep for path in changed)
         files = [one for one in files if (one.place + os.sep).startswith(starts)]
-    planned.files, planned.gone = files, gone
+    planned.files, planned.gone, planned.exclude = files, gone, _excluded(options)
+    if planned.exclude and kept(listing.root) is None:
+        warnings.append(f"{str(listing.root)!r}: this store does not keep what --exclude names; name it at each ingest")
     real = os.path.realpath(path)
     for failure in (*listing.failed, *listing.special):
         name = os.path.relpath(failure.source, listing.root)
@@ -248,13 +253,20 @@ def _add_folder(
     )
 
 
-def _listed(path: str | Path, options: IngestOptions) -> Listing:
+def _listed(path: str | Path, kept: Kept, options: IngestOptions) -> Listing:
+    all_files, exclude = options.get("all_files", False), _excluded(options)
+    if exclude is None and not all_files:
+        exclude = tuple(kept(Path(path)) or ())
     return list_folder(
-        path,
-        follow_links=options.get("follow_links", False),
-        all_files=options.get("all_files", False),
-        exclude=options.get("exclude") or (),
+        path, follow_links=options.get("follow_links", False), all_files=all_files, exclude=exclude or ()
     )
+
+
+def _excluded(options: IngestOptions) -> tuple[str, ...] | None:
+    """Return the patterns of the options; None to use those that are kept."""
+    exclude = options.get("exclude")
+    given = [exclude] if isinstance(exclude, str) else exclude
+    return None if given is None else tuple(filter(None, given))
 
 
 def _first_text(listing: Listing, known: Sequence[SourceInfo]) -> list[str]:
