@@ -23,7 +23,8 @@ def test_chunks_are_listed_before_and_after_an_ingest(filled: Run, corpus: Corpu
     corpus({"docs/guide.md": f"---\ntitle: Pumps\n---\n{text}", "docs/empty.txt": "", "guide.md": text}, folder=".")
     before = filled("outline", "docs/guide.md", "--chunks")
     assert before.out.startswith("docs/guide.md (not in the library), 2 chunks\n  0: lines 1 to 51, ")
-    assert "\n     + headings: Pumps > Guide\n     + file name: guide\n     # Guide Words of the guide. Words" in before.out
+    beside = "\n     + headings: Pumps > Guide\n     + file name: guide\n     # Guide Words of the guide. Words"
+    assert beside in before.out
     rows = filled("outline", "docs/guide.md", "--chunks", "--json").json["chunks"]
     filled("ingest", "docs", "--collection", "notes")
     for name in ("docs/guide.md", "guide.md"):
