@@ -259,7 +259,7 @@ class _Walk:
     def files(self) -> Iterator[Path]:
         for directory, folders, names in os.walk(self.root, onerror=self._unlisted, followlinks=self.follow_links):
             here, has_store = Path(directory), STORE_FILES.issubset(names)
-            why = self._ignored.enter(here, {*folders, *names}) if self._ignored else _not_ignored
+            why = self._ignored.enter(here, {*folders, *names}) if self._ignored else lambda *_: ""
             entered, folders[:] = sorted(without_data(folders, names)), []
             for name in entered:
                 if name.startswith("."):
@@ -337,10 +337,6 @@ class _Walk:
     def _unlisted(self, error: OSError) -> None:
         reason = f"cannot list {error.filename!r}: {error.strerror}; make the folder readable"
         self.listing.failed.append(Failure(str(error.filename), SourceError(reason)))
-
-
-def _not_ignored(name: str, end: str) -> str:  # noqa: ARG001, see `Ignored.enter`
-    return ""
 
 
 def _files_in(folder: Path) -> int:

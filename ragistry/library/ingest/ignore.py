@@ -17,8 +17,10 @@ from ragistry.errors import SourceError
 from ragistry.library.ingest.report import Failure
 
 IGNORE_FILES = (".ignore", ".gitignore")
-"""Names of the files with patterns."""
+"""Names of the files with patterns in folders."""
 _REPOSITORY = ".git"
+_RANKS = ("--exclude", *IGNORE_FILES, f"{_REPOSITORY}/info/exclude")
+"""Where patterns come from, the strongest first."""
 _FILLED_BY_PROGRAMS: dict[str, frozenset[str]] = {
     "node_modules": frozenset(),
     "__pycache__": frozenset(),
@@ -37,7 +39,8 @@ _ITEM = r"(?>(?:\\.|ONE)-(?:\\.|[^]\\])|\[:[^]]*:\]|\\.|ONE)"
 _FIRST, _MORE = (_ITEM.replace("ONE", one) for one in (r"[^\\]", r"[^]\\]"))
 _ITEMS = re.compile(_FIRST, re.DOTALL)
 _ENDS = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
-_TOKEN = re.compile(rf"\\.|\*+|\[(?:([!^])|(?![!^]))({_FIRST}{_MORE}*)\]|.", re.DOTALL)
+_SET = rf"\[(?:(?P<negated>[!^])|(?![!^]))(?P<items>{_FIRST}{_MORE}*)\]"
+_TOKEN = re.compile(rf"(?P<folders>(?:(?<=/)|\A)\*\*+(?:/|\Z))|\*+|{_SET}|\[.*|\\.|.", re.DOTALL)
 _CLASSES = {
     "[:alnum:]": "0-9A-Za-z",
     "[:alpha:]": "A-Za-z",
@@ -54,6 +57,10 @@ _CLASSES = {
 }
 _NEVER = "(?!)"
 """An expression that matches nothing."""
+_STAR, _FOLDERS = "\u0100\u0101"
+"""What stands for ``*`` and ``**/`` while a pattern is translated; no byte has these numbers."""
+_STAR_BEFORE_STAR = re.compile(f"{_STAR}([^{_STAR}{_FOLDERS}]*)(?={_STAR})")
+_FOLDERS_BEFORE_FOLDERS = re.compile(f"{_FOLDERS}([^{_FOLDERS}]*)(?={_FOLDERS})")
 
 
 class Rules:
@@ -63,12 +70,12 @@ class Rules:
     that ignore, or that do not, so that a file with thousands of patterns stays usable.
 
     Attributes:
-        reason: Why a file is left out that these patterns ignore.
+        origin: One of `_RANKS`.
     """
 
-    def __init__(self, patterns: Iterable[str], reason: str, start: int) -> None:
+    def __init__(self, patterns: Iterable[str], origin: str, start: int) -> None:
         """``start`` is where the part of a path begins that the patterns describe."""
-        self.reason = reason
+        self.origin = origin
         self._start = start
         self._literal: dict[str, int] = {}
         runs: dict[int, tuple[list[str], list[str]]] = {}
@@ -85,7 +92,7 @@ class Rules:
             if not _WILD.search(glob) or (not is_path and _SUFFIX.fullmatch(glob)):
                 self._literal["/" * is_path + glob + end] = run
             else:
-                runs.setdefault(run, ([], []))[is_path].append(_regex_of(glob, is_path=is_path) + (end or "/?"))
+                runs.setdefault(run, ([], []))[is_path].append(_regex_of(glob) + (end or "/?"))
         self._globs = [
             (run, is_path, re.compile("|".join(globs), re.DOTALL))
             for run in sorted(runs, reverse=True)
@@ -95,63 +102,41 @@ class Rules:
 
     def ignores(self, path: str, end: str) -> bool | None:
         """Return whether a path is ignored, None if no pattern matches; ``end`` is ``/`` for a folder."""
-        inside, literal = path[self._start :], self._literal
+        inside = path[self._start :]
         name = inside[inside.rfind("/") + 1 :]
-        keys = name, f"/{inside}", f"*{name[name.rfind('.') :]}"
-        found = max(literal.get(keys[0], 0), literal.get(keys[1], 0), literal.get(keys[2], 0))
+        keys = [name, f"/{inside}", f"*{name[name.rfind('.') :]}"]
         if end:
-            name, inside = name + end, inside + end
-            found = max(found, *(literal.get(key + end, 0) for key in keys))
+            keys += [key + end for key in keys]
+        found = max([self._literal.get(key, 0) for key in keys])
         for run, is_path, globs in self._globs:
             if run <= found:
                 break
-            if globs.fullmatch(inside if is_path else name):
+            if globs.fullmatch((inside if is_path else name) + end):
                 return run % 2 == 1
         return found % 2 == 1 if found else None
 
 
-def _regex_of(glob: str, *, is_path: bool) -> str:
-    """Translate a pattern with wildcards.
+def _regex_of(glob: str) -> str:
+    """Translate a pattern with wildcards. As git does, take ``**`` for folders also if it is the first wildcard.
 
-    What follows ``*`` or ``**/`` is matched where it comes first, and kept (``(?>``): only the last part has to be
-    found at the end. So the time is bounded for every pattern.
+    What stands between two ``*`` or ``**/`` is matched where it comes first, and kept (``(?>``). So the time is bounded
+    for every pattern.
     """
-    parts, end, at = [[""]], "", 0
-    first = _WILD.search(glob)
-    while at < len(glob):
-        match = _TOKEN.match(glob, at)
-        assert match is not None
-        before, token, at = at, match[0], match.end()
-        if token[0] != "*":
-            if (translated := _regex_of_token(match)) == _NEVER:
-                return _NEVER
-            parts[-1][-1] += translated
-        elif not (
-            is_path
-            and len(token) > 1
-            and (first is None or before == first.start() or glob[before - 1] == "/")
-            and glob[at : at + 1] in ("", "/")
-        ):
-            parts[-1].append("")
-        elif at == len(glob):
-            end = ".+" if glob[:before].endswith("/") else ".*"
-        else:
-            parts.append([""])
-            at += 1
-    regex = ""
-    for number, (start, *others) in enumerate(parts):
-        more = "".join(f"(?>[^/]*?{one})" for one in others[:-1]) + "".join(f"[^/]*{one}" for one in others[-1:])
-        part = ("(?:.*?/)??" if number else "") + start + more
-        regex += part if number == len(parts) - 1 else f"(?>{part})"
-    return regex + end
+    literal = len(_WILD.split(glob)[0])
+    regex = re.escape(glob[:literal]) + _TOKEN.sub(_regex_of_token, glob[literal:])
+    regex = _STAR_BEFORE_STAR.sub(r"(?>[^/]*?\1)", regex).replace(_STAR, "[^/]*")
+    return _FOLDERS_BEFORE_FOLDERS.sub(r"(?>(?:.*?/)??\1)", regex).replace(_FOLDERS, "(?:.*?/)??")
 
 
 def _regex_of_token(token: re.Match[str]) -> str:
-    text, negated, items = token[0], token[1], token[2]
-    if items is None:
-        return {"?": "[^/]", "[": _NEVER, "\\": _NEVER}.get(text) or re.escape(text[-1])
+    text = token[0]
+    if token["folders"]:
+        return _FOLDERS if text.endswith("/") else "(?:(?<!/).*|.+)"
+    if not token["items"]:
+        known = {"*": _STAR, "?": "[^/]", "[": _NEVER, "\\": _NEVER if len(text) == 1 else re.escape(text[-1])}
+        return known.get(text[0]) or re.escape(text)
     found = ""
-    for item in _ITEMS.findall(items):
+    for item in _ITEMS.findall(token["items"]):
         if item.startswith("[:"):
             if item not in _CLASSES:
                 return _NEVER
@@ -159,11 +144,7 @@ def _regex_of_token(token: re.Match[str]) -> str:
         elif ends := _ENDS.fullmatch(item):  # git takes the first one also of a range from high to low
             first, last = ends[1], ends[2] or ends[1]
             found += f"{re.escape(first)}-{re.escape(max(first, last))}"
-    return f"(?!/)[{'^' if negated else ''}{found}]"
-
-
-_Chains = tuple[list[Rules], list[Rules]]
-"""The rules of ``.ignore`` and of git, the strongest first."""
+    return f"(?!/)[{'^' if token['negated'] else ''}{found}]"
 
 
 def _patterns_in(data: bytes) -> Iterator[str]:
@@ -192,8 +173,7 @@ class Ignored:
         real = Path(os.path.realpath(root))
         self._top, self._inside, self._failed = _place(real), len(str(root / "a")) - 1, failed
         patterns = [_as_bytes(one) for one in exclude if one]
-        self._exclude = [Rules(patterns, "ignored by --exclude", len(self._top))] if patterns else []
-        self._above = {root.parent: self._rules_above(real)}
+        self._rules = {root.parent: [*_rules(patterns, "--exclude", self._top), *self._rules_above(real)]}
 
     def enter(self, folder: Path, names: Collection[str]) -> Callable[[str, str], str]:
         """Return a function that returns why a file or subfolder is ignored; empty if it is not.
@@ -204,8 +184,7 @@ class Ignored:
         """
         inside = str(folder)[self._inside :]
         place = self._top + _as_bytes(f"{inside}/") if inside else self._top
-        ours, gits = self._above[folder] = self._with_files(folder, place, names, self._above[folder.parent])
-        rules = [*self._exclude, *ours, *gits]
+        rules = self._rules[folder] = self._with_files(folder, place, names, self._rules[folder.parent])
 
         def why(name: str, end: str) -> str:
             if rules and (decided := _decided(rules, place + _as_bytes(name), end)) is not None:
@@ -215,47 +194,44 @@ class Ignored:
 
         return why
 
-    def _rules_above(self, real: Path) -> _Chains:
+    def _rules_above(self, real: Path) -> list[Rules]:
         """Read the files of the folders above, from the root of the repository on."""
-        chains: _Chains = [], []
+        rules: list[Rules] = []
         above = [real, *real.parents]
         top = next((number for number, folder in enumerate(above) if os.path.lexists(folder / _REPOSITORY)), 0)
         for number in range(top, 0, -1):
             names = (*IGNORE_FILES, *([_REPOSITORY] if number == top else []))
-            chains = self._with_files(above[number], _place(above[number]), names, chains)
-            if _decided([*chains[0], *chains[1]], _place(above[number - 1])[:-1], "/"):
-                return [], []
-        return chains
+            rules = self._with_files(above[number], _place(above[number]), names, rules)
+            if _decided(rules, _place(above[number - 1])[:-1], "/"):
+                return []
+        return rules
 
-    def _with_files(self, folder: Path, place: str, names: Collection[str], above: _Chains) -> _Chains:
-        """Add the rules of a folder. Those of ``.ignore`` come before all of git, and the deepest ones first."""
-        ours, gits = above
+    def _with_files(self, folder: Path, place: str, names: Collection[str], rules: list[Rules]) -> list[Rules]:
+        """Add the rules of a folder: of equal rank, the deepest come first. A repository has its own rules of git."""
         if _REPOSITORY in names:
-            gits = self._read(folder, f"{_REPOSITORY}/info/exclude", place)
-        if ".ignore" in names:
-            ours = [*self._read(folder, ".ignore", place), *ours]
-        if ".gitignore" in names:
-            gits = [*self._read(folder, ".gitignore", place), *gits]
-        return ours, gits
+            rules = [one for one in rules if one.origin in _RANKS[:2]]
+        for name in _RANKS[1:]:
+            if name.partition("/")[0] in names:
+                rules = [*_rules(self._read(folder / name), name, place), *rules]
+        return sorted(rules, key=lambda one: _RANKS.index(one.origin))
 
-    def _read(self, folder: Path, name: str, place: str) -> list[Rules]:
-        """Read a file with patterns. As git does, follow no link."""
-        path = folder / name
+    def _read(self, path: Path) -> list[str]:
+        """Return the patterns of a file. As git does, follow no link."""
         try:
             status = path.lstat()
-            if not S_ISREG(status.st_mode):
-                return []
             if status.st_size > _LARGEST:
                 raise OSError(EFBIG, os.strerror(EFBIG))
-            data = path.read_bytes()
+            return list(filter(None, _patterns_in(path.read_bytes()))) if S_ISREG(status.st_mode) else []
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             reason = f"{str(path)!r} cannot be read, so what it ignores is read: {error.strerror}; make it readable"
             self._failed.append(Failure(str(path), SourceError(reason)))
             return []
-        patterns = [one for one in _patterns_in(data) if one]
-        return [Rules(patterns, f"ignored by {name}", len(place))] if patterns else []
+
+
+def _rules(patterns: list[str], origin: str, place: str) -> list[Rules]:
+    return [Rules(patterns, origin, len(place))] if patterns else []
 
 
 def _place(folder: Path) -> str:
@@ -267,5 +243,5 @@ def _decided(rules: Iterable[Rules], path: str, end: str) -> str | None:
     """Return why the first rules with a pattern for a path ignore it; empty if they do not, None without a pattern."""
     for one in rules:
         if (ignores := one.ignores(path, end)) is not None:
-            return one.reason if ignores else ""
+            return f"ignored by {one.origin}" if ignores else ""
     return None
