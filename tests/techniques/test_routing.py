@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragistry.errors import ConfigError, QueryError, TechniqueError
-from ragistry.techniques.routing.route import Limits, decide
+from ragistry.techniques.routing.route import decide
 from ragistry.techniques.routing.target import Target
 from ragistry.techniques.routing.technique import CollectionRoutedTechnique
 from ragistry.testing.hashed import HashingEmbedder
@@ -179,9 +179,9 @@ def test_what_a_router_lacks_is_named(opened, config, given):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_score_that_is_not_a_number_is_an_error(bad):
     with refused(TechniqueError, "'b'"):
-        decide("embedding", {"a": 0.5, "b": bad}, 0.5, Limits())
+        decide("embedding", {"a": 0.5, "b": bad}, 0.5)
     with refused(TechniqueError, "'fit'"):
-        decide("embedding", {"a": 0.5, "b": 0.2}, bad, Limits())
+        decide("embedding", {"a": 0.5, "b": 0.2}, bad)
 
 
 SHARES = st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1), min_size=2)
@@ -201,6 +201,6 @@ def test_decision_is_its_definition(scores, fit, margin, threshold, most):
         expected = ("no evidence", ordered)
     else:
         expected = ("best" if len(near) == 1 else "small margin", near[:most])
-    route = decide("evidence", scores, fit, Limits(margin, threshold, most))
+    route = decide("evidence", scores, fit, margin=margin, threshold=threshold, most=most)
     assert (route.rule, list(route.chosen), list(route.scores)) == (*expected, ordered)
     assert (route.margin, route.fit) == (scores[ordered[0]] - scores[ordered[1]], fit)

@@ -30,7 +30,7 @@ FAILURES = [ModelError("the model is gone"), TimeoutError("late"), ConnectionRes
 
 
 def route(answer: Any, on_error: str = "raise") -> Route:
-    return LLMRouter(Says(answer), on_error).route("may I park here?", WITHIN, None)  # type: ignore[arg-type]
+    return LLMRouter(Says(answer), on_error).route("may I park here?", WITHIN)  # type: ignore[arg-type]
 
 
 def test_the_name_that_it_spells_is_chosen():

@@ -1,4 +1,4 @@
-"""Routes, and the routers that need no sample: the caller, everything, or a language model chooses."""
+"""Routes, and how they are decided: by scores, or by a language model."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
 from ragistry.config.archives import NONE
-from ragistry.errors import ModelError, QueryError, TechniqueError
+from ragistry.errors import ModelError, TechniqueError
 from ragistry.protocols import Generator
 from ragistry.techniques.prompting import generated
 from ragistry.techniques.routing.target import Reachable, Target
 from ragistry.trace import degraded
-from ragistry.types import Where
 from ragistry.utils.model_output import parse_answer
-from ragistry.utils.wording import listed
 
 Rule = Literal[
     "no targets", "only target", "named", "best", "small margin",
@@ -53,37 +51,26 @@ class Route:
         return asdict(self) | {"chosen": list(self.chosen), "scores": dict(self.scores)}
 
 
-class Router(Protocol):
-    """Chooses among two or more targets."""
+def decide(
+    router: str,
+    scores: Mapping[str, float],
+    fit: float,
+    note: str = "",
+    *,
+    margin: float = 0.0,
+    threshold: float = 0.0,
+    most: int = 3,
+) -> Route:
+    """Choose among two or more targets by their scores.
 
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:
-        """Choose the targets for a query.
-
-        Args:
-            query: The query.
-            within: The targets, each with the remaining condition that all compared chunks meet.
-            where: The caller's condition.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits by which targets are chosen.
-
-    Attributes:
+    Args:
+        router: Name of the router.
+        scores: Score of each target.
+        fit: How well the best target fits the query, 0 to 1.
+        note: A remark.
         margin: Targets that score less than this below the best are searched too, 0 to 1.
         threshold: Nothing is searched if the fit is lower, 0 to 1.
         most: Maximum number of targets to search.
-    """
-
-    margin: float = 0.0
-    threshold: float = 0.0
-    most: int = 3
-
-
-def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits, note: str = "") -> Route:
-    """Choose targets by their scores.
 
     Raises:
         TechniqueError: A score is not a finite number.
@@ -93,44 +80,20 @@ def decide(router: str, scores: Mapping[str, float], fit: float, limits: Limits,
     if not (isfinite(fit) and all(map(isfinite, values))):
         strange = next((name for name, value in ordered.items() if not isfinite(value)), "fit")
         raise TechniqueError(f"router {router!r}: the score of {strange!r} is not a finite number; check the embedder")
-    margin = values[0] - values[1] if len(values) > 1 else None
-    if fit < limits.threshold:
-        return Route(router, "nothing fits", (), ordered, margin, fit, note)
-    if not any(values):
-        return Route(router, "no evidence", tuple(ordered), ordered, margin, fit, note)
-    near = [name for name, value in ordered.items() if values[0] - value < limits.margin] or [next(iter(ordered))]
+    near = [name for name, value in ordered.items() if values[0] - value < margin] or list(ordered)[:1]
     rule: Rule = "best" if len(near) == 1 else "small margin"
-    return Route(router, rule, tuple(near[: limits.most]), ordered, margin, fit, note)
+    chosen = near[:most]
+    if fit < threshold:
+        rule, chosen = "nothing fits", []
+    elif not any(values):
+        rule, chosen = "no evidence", list(ordered)
+    return Route(router, rule, tuple(chosen), ordered, values[0] - values[1], fit, note)
 
 
 def route_to_all(router: str, rule: Rule, within: Sequence[Reachable]) -> Route:
     """Choose every target, with equal scores."""
     names = tuple(item.target.name for item in within)
     return Route(router, rule, names, dict.fromkeys(names, 1.0))
-
-
-class ExplicitRouter:
-    """The caller names the targets, by a condition on ``collection``."""
-
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
-        """See `Router`. Raises `QueryError` if there is no condition."""
-        if where is None:
-            collections = [item.target.name for item in within if item.target.kind == "collection"]
-            others = [item.target.name for item in within if item.target.kind != "collection"]
-            raise QueryError(
-                "router 'explicit' needs a collection, and the search names none; "
-                f"set `collection` to one of {listed(collections)}"
-                + (f", or pass where={{'collection': NAME}} with one of {listed(others)}" if others else "")
-            )
-        return route_to_all("explicit", "named", within)
-
-
-class AllRouter:
-    """Every target is searched."""
-
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
-        """See `Router`."""
-        return route_to_all("all", "all", within)
 
 
 EXCERPT = 200
@@ -165,8 +128,8 @@ class LLMRouter:
         self.generator = generator
         self.on_error = on_error
 
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
-        """See `Router`. Raises `ModelError` if ``on_error`` is ``raise``."""
+    def route(self, query: str, within: Sequence[Reachable]) -> Route:
+        """Choose among two or more targets. Raises `ModelError` if ``on_error`` is ``raise``."""
         targets = [item.target for item in within]
         names = [target.name for target in targets]
         try:

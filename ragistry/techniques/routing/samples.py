@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import compress
 from math import inf
 from threading import Lock
@@ -78,24 +79,19 @@ def sample_documents(place: Place, where: Where | None, size: int) -> list[Docum
         condition = normalise(where)
         found = place.sample(size)
         return [document for document in found if condition is None or matches(condition, document.metadata)]
-    return place.get(_ids_by_sources(place, where, size)) or place.get(
-        spread([document.id for document in place.scan(where)], size)
-    )
-
-
-def _ids_by_sources(store: DocumentStore, where: Where | None, size: int) -> list[str]:
-    """Compute ids from the list of sources without reading chunks; they do not exist if the caller chose other ids."""
-    condition = {} if where is None else normalise(where)
-    if not isinstance(store, LibraryStore) or not condition.keys() <= {"collection"}:
-        return []
-    only = condition.get("collection", {}).get("$eq")
-    chunks = [
-        (info, index)
-        for info in store.sources(only)
-        if not condition or matches(condition, {"collection": info.collection})
-        for index in range(info.chunks)
-    ]
-    return [chunk_id(info.collection, info.source_file, index) for info, index in spread(chunks, size)]
+    limits = {} if where is None else normalise(where)
+    if isinstance(place, LibraryStore) and limits.keys() <= {"collection"}:
+        chunks = [
+            (info, index)
+            for info in place.sources(limits.get("collection", {}).get("$eq"))
+            if not limits or matches(limits, {"collection": info.collection})
+            for index in range(info.chunks)
+        ]
+        # Ids by the list of sources, without reading chunks; they do not exist if the caller chose other ids.
+        ids = [chunk_id(info.collection, info.source_file, index) for info, index in spread(chunks, size)]
+        if found := place.get(ids):
+            return found
+    return place.get(spread([document.id for document in place.scan(where)], size))
 
 
 def spread(items: Sequence[Item], size: int) -> list[Item]:
@@ -175,12 +171,14 @@ class Samples:
     def _whole(self, targets: list[Target]) -> list[Sample | None]:
         answer = self._answer
         if monotonic() >= answer.due or answer.targets != targets:
-            answer = self._answered(targets, self._size_for(len(targets)))
+            answer = self._answered(targets)
         for problem in answer.problems:
             degraded(problem)
         return answer.samples
 
-    def _answered(self, targets: list[Target], size: int) -> _Answer:
+    def _answered(self, targets: list[Target]) -> _Answer:
+        # A power of two below the share of each target, so that another target rarely changes it.
+        size = min(self.size, max(LEAST, 1 << (KEPT_IN_ALL // len(targets)).bit_length() - 1))
         places = [target.place(self.store) for target in targets]
         keys = [(target.name, size) for target in targets]
         known = [kept for key, place in zip(keys, places, strict=True) if (kept := self._of_place(key, place))]
@@ -202,12 +200,6 @@ class Samples:
         if is_current:
             self._answer = answer
         return answer
-
-    def _size_for(self, targets: int) -> int:
-        """Return a power of two below the share of each target, so that another target rarely changes it."""
-        if self.size * targets <= KEPT_IN_ALL:
-            return self.size
-        return min(self.size, max(LEAST, 1 << (KEPT_IN_ALL // targets).bit_length() - 1))
 
     def _of_place(self, key: tuple[str, int], place: Place | None) -> _Kept | None:
         """Return what was last read of a target, unless another store replaced its own."""
@@ -248,9 +240,15 @@ class Samples:
 
     def _read(self, place: Place, where: Where | None, size: int) -> Sample:
         """Read a sample, with stored vectors if they are of the embedder, else with those of a few chunks."""
-        documents, vectors = sample_documents(place, where, size), None
+        documents = sample_documents(place, where, size)
+        vectors: Vectors | None = None
         if self.embedder is not None:
-            vectors = _stored_vectors(place, documents, self.embedder)
+            if not documents:
+                vectors = np.empty((0, 0), dtype=np.float32)
+            elif isinstance(place, LibraryStore):
+                with suppress(EmbeddingMismatchError):
+                    check_embedder(place, self.embedder.fingerprint)
+                    vectors = place.vectors([document.id for document in documents])
             if vectors is not None and not all(has := [bool(row.any()) for row in vectors]):  # others wait for theirs
                 waiting = [document for document, one in zip(documents, has, strict=True) if not one]
                 documents = [*compress(documents, has), *waiting]
@@ -263,18 +261,6 @@ class Samples:
         vocabulary = self.vocabulary
         words = None if vocabulary is None else WordCounts.of((document.content for document in documents), vocabulary)
         return Sample([document.metadata for document in documents], vectors, words)
-
-
-def _stored_vectors(place: Place, documents: Sequence[Document], embedder: Embedder) -> Vectors | None:
-    if not documents:
-        return np.empty((0, 0), dtype=np.float32)
-    if not isinstance(place, LibraryStore):
-        return None
-    try:
-        check_embedder(place, embedder.fingerprint)
-        return place.vectors([document.id for document in documents])
-    except EmbeddingMismatchError:
-        return None
 
 
 def _versions(place: Place) -> dict[str | None, object]:

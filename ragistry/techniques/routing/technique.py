@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from math import exp, isnan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from math import exp
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
 
 from ragistry.config.numbers import Number, Whole
 from ragistry.config.problems import Configuration, parse_config
-from ragistry.errors import ConfigError, ModelError, StoreError
+from ragistry.errors import ConfigError, ModelError, QueryError, StoreError
 from ragistry.protocols import DocumentStore, Embedder, Generator, Technique
 from ragistry.techniques.built_in import TechniqueConfig
 from ragistry.techniques.classes import SETTING
 from ragistry.techniques.query_fusion import fuse_by_rank
 from ragistry.techniques.registry import TechniqueRegistry
-from ragistry.techniques.routing.route import (
-    AllRouter,
-    ExplicitRouter,
-    Limits,
-    LLMRouter,
-    Route,
-    Router,
-    decide,
-    route_to_all,
-)
+from ragistry.techniques.routing.route import LLMRouter, Route, decide, route_to_all
 from ragistry.techniques.routing.samples import Sample, Samples
 from ragistry.techniques.routing.target import Reachable, Target, TargetLibrary, Targets, library_targets, reachable
 from ragistry.techniques.routing.words import Languages, word_shares
@@ -38,7 +29,7 @@ from ragistry.trace import degraded, stage
 from ragistry.types import Document, Where, ranked
 from ragistry.utils.limits import check_query
 from ragistry.utils.where import matches, normalise
-from ragistry.utils.wording import did_you_mean
+from ragistry.utils.wording import did_you_mean, listed
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
@@ -122,22 +113,15 @@ class CollectionRoutedTechnique:
                 )
             targets = partial(library_targets, library)
         self.targets: Targets = targets
-        self.router = self._router(store, embedder, generator)
-
-    def _router(self, store: DocumentStore | None, embedder: Embedder | None, generator: Generator | None) -> Router:
-        config = self.config
-        limits = Limits(config.margin, config.threshold, config.most)
-        if config.router == "explicit":
-            return ExplicitRouter()
-        if config.router == "all":
-            return AllRouter()
-        if config.router == "llm":
-            return LLMRouter(self._required(generator, "generator"), config.on_error)
-        store = self._required(store, "store")
-        evidence = ["vectors"] if config.router == "embedding" else config.evidence
-        embedder = self._required(embedder, "embedder") if "vectors" in evidence else None
-        samples = Samples(store, config.sample, embedder, words="words" in evidence)
-        return EvidenceRouter(samples, embedder, limits, name=config.router)
+        self.router: LLMRouter | EvidenceRouter | None = None
+        if self.asks_model:
+            self.router = LLMRouter(self._required(generator, "generator"), self.config.on_error)
+        elif self.config.router in ("evidence", "embedding"):
+            evidence = self.config.evidence if self.config.router == "evidence" else ["vectors"]
+            store = self._required(store, "store")
+            embedder = self._required(embedder, "embedder") if "vectors" in evidence else None
+            samples = Samples(store, self.config.sample, embedder, words="words" in evidence)
+            self.router = EvidenceRouter(samples, self.config)
 
     @staticmethod
     def references(config: Mapping[str, Any]) -> list[str]:
@@ -171,13 +155,29 @@ class CollectionRoutedTechnique:
         within = reachable(targets, where)
         with stage("route") as this:
             if len(within) > 1:
-                route = self.router.route(query, within, where)
+                route = self._chosen(query, within, where)
             else:
                 # The same whether other targets exist: a condition may stand for collections that a caller cannot see.
                 route = route_to_all(self.config.router, "only target" if within else "no targets", within)
             this.detail.update(route.detail())
             self._check_names(targets)
         return within, route
+
+    def _chosen(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:
+        """Choose among two or more targets."""
+        if self.router is not None:
+            return self.router.route(query, within)
+        if self.config.router == "all":
+            return route_to_all("all", "all", within)
+        if where is not None:
+            return route_to_all("explicit", "named", within)
+        collections = [item.target.name for item in within if item.target.kind == "collection"]
+        others = [item.target.name for item in within if item.target.kind != "collection"]
+        raise QueryError(
+            "router 'explicit' needs a collection, and the search names none; "
+            f"set `collection` to one of {listed(collections)}"
+            + (f", or pass where={{'collection': NAME}} with one of {listed(others)}" if others else "")
+        )
 
     def _check_names(self, targets: Sequence[Target]) -> None:
         """Report names in ``techniques`` that have no effect."""
@@ -299,26 +299,24 @@ class EvidenceRouter:
     is the best target's cosine similarity; without vectors, its likelihood mapped to 0 to 1.
 
     Args:
-        samples: The samples; without words, only vectors are compared.
-        embedder: The embedder of queries and descriptions; None: only words are compared.
-        limits: When a target is chosen.
-        name: Name of the router.
+        samples: The samples; without words, only vectors are compared, without an embedder only words.
+        config: The settings.
     """
 
-    def __init__(self, samples: Samples, embedder: Embedder | None, limits: Limits, *, name: str = "evidence") -> None:
-        self.name = name
-        self.samples = samples
-        self.neighbours = None if embedder is None else Neighbours(embedder)
-        self.limits = limits
-        self._kept = _LanguageModels([], [], [], [], None)
+    def __init__(self, samples: Samples, config: CollectionRoutedTechnique.Config) -> None:
+        self.samples, self.name = samples, config.router
+        self.limits = config.model_dump(include={"margin", "threshold", "most"})
+        self._descriptions: dict[str, Vectors] = {}
+        self._spoken: tuple[Any, Languages | None] = None, None
+        """The last samples without a condition, and their languages."""
 
-    def route(self, query: str, within: Sequence[Reachable], where: Where | None) -> Route:  # noqa: ARG002
-        """See `Router`. Raises `ModelError`, `StoreError`, `TechniqueError`."""
+    def route(self, query: str, within: Sequence[Reachable]) -> Route:
+        """Choose among two or more targets. Raises `ModelError`, `StoreError`, `TechniqueError`."""
+        embedder = self.samples.embedder
         # First, because running a model clears the processor's caches.
-        vector = None if self.neighbours is None else self.neighbours.embedded(query)
+        vector = None if embedder is None else embedder.embed([query], role="query")[0]
         names, samples = [item.target.name for item in within], self.samples.of(within)
-        spoken = self._language_models(names, samples, keep=all(item.where is None for item in within))
-        by_words, likelihood = spoken.by_words(query)
+        by_words, likelihood = self._by_words(query, names, samples, keep=all(item.where is None for item in within))
         # Targets of which nothing but the words is known, because all their chunks wait for their vectors.
         waiting = {
             name: by_words[name]
@@ -331,98 +329,50 @@ class EvidenceRouter:
             for item, sample in zip(within, samples, strict=True)
             if by_words.get(item.target.name, 1.0) >= least and item.target.name not in waiting
         ]
-        if self.neighbours is None or vector is None or not contend:
+        if vector is None or not contend:
             fit = 1 / (1 + exp(-likelihood)) if by_words else 0.0
-            return decide(self.name, dict.fromkeys(names, 0.0) | by_words, fit, self.limits, "by words")
-        nearness = self.neighbours.of(vector, contend)
+            return decide(self.name, dict.fromkeys(names, 0.0) | by_words, fit, "by words", **self.limits)
+        nearness = {target.name: self._nearness(vector, target, sample) for target, sample in contend}
         left = 1 - sum(waiting.values())
         by_vectors = dict.fromkeys(names, 0.0) | {name: left * one for name, one in shares(nearness).items()} | waiting
         # Redistribute the vectors' share of targets with known words by their word scores; other targets keep theirs.
         total = sum([by_vectors[name] for name in by_words])
         divided = {name: (by_vectors[name] + total * share) / 2 for name, share in by_words.items()}
         note = "by vectors and words" if by_words else "by vectors" if self.name == "evidence" else ""
-        return decide(self.name, by_vectors | divided, max(nearness.values()), self.limits, note)
+        return decide(self.name, by_vectors | divided, max(nearness.values()), note, **self.limits)
 
-    def _language_models(self, names: list[str], samples: list[Sample | None], *, keep: bool) -> _LanguageModels:
-        """Return the languages of samples; those of whole samples are kept until the samples change."""
-        kept = self._kept
-        if kept.samples is not samples or kept.targets != names:
-            known = {name: sample.words for name, sample in zip(names, samples, strict=True) if sample and sample.words}
-            filled = {name: words for name, words in known.items() if len(words.terms)}
-            languages = Languages.of(list(filled.values()), self.samples.vocabulary or {}) if filled else None
-            kept = _LanguageModels(names, samples, list(known), list(filled), languages)
-            if keep:
-                self._kept = kept
-        return kept
-
-
-class _LanguageModels(NamedTuple):
-    """The language models of the samples of targets.
-
-    Attributes:
-        targets: Names of the targets.
-        samples: Their samples, in the same order.
-        known: Targets whose words are known.
-        filled: Those of them that have words.
-        languages: The models; None without words.
-    """
-
-    targets: list[str]
-    samples: list[Sample | None]
-    known: list[str]
-    filled: list[str]
-    languages: Languages | None
-
-    def by_words(self, query: str) -> tuple[dict[str, float], float]:
+    def _by_words(
+        self, query: str, names: list[str], samples: list[Sample | None], *, keep: bool
+    ) -> tuple[dict[str, float], float]:
         """Return the share of each target with known words and the best log-likelihood; empty without evidence."""
-        values = self.languages.likelihoods(query) if self.languages else []
+        known = {name: one.words for name, one in zip(names, samples, strict=True) if one and one.words}
+        filled = {name: words for name, words in known.items() if len(words.terms)}
+        of, languages = self._spoken
+        if of is not samples:
+            languages = Languages.of(list(filled.values()), self.samples.vocabulary or {}) if filled else None
+            if keep:  # `Samples` returns the same list until something changes
+                self._spoken = samples, languages
+        values = languages.likelihoods(query) if languages else []
         if not values:
             return {}, 0.0
-        return dict.fromkeys(self.known, 0.0) | dict(zip(self.filled, word_shares(values), strict=True)), max(values)
+        return dict.fromkeys(known, 0.0) | dict(zip(filled, word_shares(values), strict=True)), max(values)
 
-
-class Neighbours:
-    """The cosine similarity of a query to targets, 0 to 1; 0 for an empty target.
-
-    Only the description is used for a target without a sample.
-    """
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self._descriptions: dict[str, Vectors] = {}
-
-    def embedded(self, query: str) -> Vectors:
-        """Embed a query. Raises `ModelError`."""
-        vector: Vectors = self.embedder.embed([query], role="query")[0]
-        return vector
-
-    def of(self, query: Vectors, targets: Iterable[tuple[Target, Sample | None]]) -> dict[str, float]:
-        """Return the similarity of each target, which comes with its sample, by name."""
-        return {
-            target.name: self._nearness(query, target, None if sample is None else sample.vectors)
-            for target, sample in targets
-        }
-
-    def _nearness(self, query: Vectors, target: Target, held: Vectors | None) -> float:
-        if held is not None and not len(held):
-            return 0.0
-        # Not `held @ query`: for so few rows, one thread is faster than several that wait for each other.
-        near = [] if held is None else [_mean_of_best(np.vecdot(held, query))]
-        if target.description.strip():
-            near.append(float(self._description(target.description) @ query))
-        return next((value for value in near if isnan(value)), max(0.0, *near)) if near else 0.0
-
-    def _description(self, text: str) -> Vectors:
-        if text not in self._descriptions:
-            self._descriptions[text] = self.embedder.embed([text])[0]
-        return self._descriptions[text]
-
-
-def _mean_of_best(similarities: Vectors) -> float:
-    count = min(NEIGHBOURS, len(similarities))
-    similarities.partition(len(similarities) - count)
-    best: list[float] = similarities[-count:].tolist()
-    return sum(best) / count
+    def _nearness(self, query: Vectors, target: Target, sample: Sample | None) -> float:
+        """Return the cosine similarity of a query to the sample or the description, 0 to 1; 0 for an empty target."""
+        near = [0.0]
+        if sample is not None and (held := sample.vectors) is not None:
+            if not len(held):
+                return 0.0
+            # Not `held @ query`: for so few rows, one thread is faster than several that wait for each other.
+            similarities = np.vecdot(held, query)
+            count = min(NEIGHBOURS, len(held))
+            similarities.partition(len(held) - count)
+            near.append(sum(similarities[-count:].tolist()) / count)
+        if (text := target.description).strip():
+            if text not in self._descriptions:
+                self._descriptions[text] = self.samples.embedder.embed([text])[0]  # type: ignore[union-attr]
+            near.append(float(self._descriptions[text] @ query))
+        return float(np.max(near))  # not a number if one is not
 
 
 def shares(nearness: Mapping[str, float]) -> dict[str, float]:
