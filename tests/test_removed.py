@@ -67,7 +67,7 @@ LINES = [
     "search 'green tea'", "ask 'green tea'", "grep Green", "read tea.md", "outline tea.md", "check answer.md",
     "why 'green tea' --expect tea.md", "route 'green tea'", "demo --help", "init --yes",
     "ingest tea.md --collection notes", "collections list", "sources list", "repo list", "techniques",
-    "testset forget", "compare --queries queries.jsonl -m RR@10 --json a.json", "gate a.json a.json", "plan",
+    "testset --help", "compare --queries queries.jsonl -m RR@10 --json a.json", "gate a.json a.json", "plan",
     "ui --help", "serve token reader", "mcp skill skills", "config", "doctor", "verify", "repair", "reembed",
     "backup all.zip", "restore all.zip again", "store copy local '{use: chroma, path: other}'",
 ]  # fmt: skip

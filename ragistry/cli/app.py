@@ -38,7 +38,7 @@ GROUPS = {
     },
     "Compare": {
         "techniques": ("techniques:techniques", "List the techniques of the workspace with a description."),
-        "testset": ("testset:app", "Make a test set from your documents."),
+        "testset": ("testset:app", "Make a test set from your documents, or judge passages."),
         "compare": ("compare:compare", "Compare techniques on a test set."),
         "gate": ("gate:gate", "Say whether B lost quality against A, two reports of compare."),
         "plan": ("plan:plan", "Say how many questions a comparison needs."),

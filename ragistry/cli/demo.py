@@ -55,7 +55,8 @@ next:
   cd {target}
   ragistry search "when should I water tomatoes?"{install_page}
   ragistry ui                                         the same in a browser
-  ragistry init ~/library                             a library of your own documents""")
+  ragistry init ~/library                             a library of your own documents
+  ragistry testset judge mine                         decide by your own grades which technique is better""")
 
 
 def _copy_documents(target: Path) -> None:

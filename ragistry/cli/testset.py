@@ -1,4 +1,4 @@
-"""``ragistry testset``: make test sets from documents, and forget the questions that people asked."""
+"""``ragistry testset``: make test sets from documents, and judge passages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from ragistry.cli.command import command_group
 from ragistry.cli.flags import FlagsError, refuse_all_but, refuse_together
+from ragistry.cli.judge import judge
 from ragistry.cli.options import JsonOption, WorkspaceOption
 from ragistry.cli.options import path as given_path
 from ragistry.cli.output import console, error_line, print_json
@@ -20,12 +21,12 @@ from ragistry.utils.wording import numbered
 if TYPE_CHECKING:
     from ragistry.evaluation.data.library import LibrarySource
     from ragistry.evaluation.data.testsets import Candidate, Kind
-    from ragistry.library.asked import QuestionLog
     from ragistry.ollama.generator import OllamaGenerator
 
 FROM_PEOPLE = "asked"
 """Value of --from that means the questions that people asked."""
-app = command_group("Make a test set from your documents.")
+app = command_group("Make a test set from your documents, or judge passages.")
+app.command()(judge)
 
 KindOption = Annotated[
     list[str] | None,
@@ -101,23 +102,6 @@ def make(
         error_line(f"{numbered(count, '[candidate was|candidates were]')} not used: {reason}", label="note")
 
 
-@app.command()
-def forget(
-    workspace: WorkspaceOption = Path(),
-) -> None:
-    """Delete the questions that `log_questions: true` in documents.yaml kept."""
-    from ragistry.config.resolve import resolve
-
-    count = _question_log(workspace, resolve(workspace, {}).settings.data_dir).forget()
-    console().print(f"{numbered(count, '[question|questions]')} deleted")
-
-
-def _question_log(workspace: Path, data_dir: str | Path) -> QuestionLog:
-    from ragistry.library.asked import FILE, QuestionLog
-
-    return QuestionLog(workspace / data_dir / FILE)
-
-
 def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> None:
     """Write the questions that were asked, newest first, with the sources of several techniques as candidates."""
     import json
@@ -126,10 +110,11 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> 
     from ragistry.evaluation.data.dataset import ASKED
     from ragistry.evaluation.data.library import source_id
     from ragistry.evaluation.judging import candidates
+    from ragistry.library.asked import FILE, QuestionLog
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
-        asked = _question_log(opened.root, opened.settings.data_dir).read()
+        asked = QuestionLog(opened.path_of(opened.settings.data_dir) / FILE).read()
         texts = dict.fromkeys(one.text for one in reversed(asked) if not one.limited)
         if not texts:
             raise DatasetError("no question was kept; set log_questions: true in documents.yaml, and ask some")

@@ -71,6 +71,18 @@ def with_fields(text: str, index: int, fields: Mapping[str, str | None]) -> str:
 
 
 @_after_mark
+def with_value(text: str, name: str, value: str) -> str:
+    """Set a key at the top of the file to a text."""
+    root, data = yaml.compose(text, Loader=_Loader), _content(text)
+    old = next((old for key, old in root.value if key.value == name), None) if _is(root, "mapping") else None
+    if old is None:
+        changed = _with_lines(text, len(text), [f"{name}: {scalar(value)}"])
+    else:
+        changed = _spliced(text, old.start_mark.index, scalar(value), _end(text, old))
+    return _verified(changed, data | {name: value}, name)
+
+
+@_after_mark
 def without_entry(text: str, index: int) -> str:
     """Remove an entry and the comments inside it. Comments around it stay."""
     data, key, value = _read(text)
@@ -107,19 +119,19 @@ def _is(node: Any, *kinds: str) -> bool:
     return getattr(node, "id", None) in kinds
 
 
-def _verified(text: str, expected: dict[str, Any]) -> str:
+def _verified(text: str, expected: dict[str, Any], name: str = LIST) -> str:
     try:
         right = _content(text) == expected
     except InvalidConfigError:
         right = False
     if not right:
-        raise _refusal()
+        raise _refusal(name)
     return text
 
 
-def _refusal() -> ConfigError:
+def _refusal(name: str = LIST) -> ConfigError:
     return ConfigError(
-        f"{LIST!r} is written in a way that cannot be edited by a program; nothing was changed: edit it by hand"
+        f"{name!r} is written in a way that cannot be edited by a program; nothing was changed: edit it by hand"
     )
 
 

@@ -73,18 +73,7 @@ class QuestionLog:
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError) as error:
-            raise DatasetError(
-                f"{str(self.path)!r} is not a file of questions ({error}); delete it with: ragistry testset forget"
-            ) from error
-
-    def forget(self) -> int:
-        """Delete the questions, and return how many there were."""
-        if not self.path.exists():
-            return 0
-        with self._lock():
-            count = len(self.path.read_bytes().splitlines())
-            self.path.unlink()
-        return count
+            raise DatasetError(f"{str(self.path)!r} is not a file of questions ({error}); delete it") from error
 
     def _lock(self) -> FileLock:
         from filelock import FileLock  # a search without a log does not need it

@@ -22,6 +22,7 @@ REMOVED = {
     "value testset make --kind title": "`--kind description` or `--kind sentence`",
     "value testset make --kind heading": "`--kind description` or `--kind sentence`",
     "command testset check": "`ragistry compare`, which checks a test set first",
+    "command testset forget": "`rm .ragistry/questions.jsonl`, the file of the questions in the data folder",
     "command compare --max-minutes": "fewer techniques or a smaller test set",
     "command compare --engine": "`ragistry ingest --engine` for the work that takes long",
     "command compare --ray-address": "`ragistry ingest --ray-address` for the work that takes long",

@@ -76,8 +76,8 @@ OPENING = [
 ]  # fmt: skip
 """Calls that check their usage, and then open the workspace."""
 PARSED = [
-    "demo new", "init new", "restore all.zip new", "testset forget", "config models", "config models check folder",
-    "mcp skill agents", "ui", "serve", "gate a.json b.json", "plan",
+    "demo new", "init new", "restore all.zip new", "config models", "config models check folder",
+    "mcp skill agents", "ui", "serve", "testset judge set", "gate a.json b.json", "plan",
 ]  # fmt: skip
 """Calls that do something else first."""
 

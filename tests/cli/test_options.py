@@ -43,7 +43,7 @@ LINES = [
     "gate better.json worse.json", "plan", "plan better.json",
     f"{COMPARE} --dataset topics", f"{COMPARE} --queries asked.jsonl",
     "compare --dataset topics --run theirs=their.run", "testset make set", "testset make set --from folder",
-    "testset make set --from asked", "testset make set --kind sentence", "testset forget",
+    "testset make set --from asked", "testset make set --kind sentence", "testset judge set",
 ]  # fmt: skip
 VALUES: dict[str, object] = {
     "--answers": "kept.db", "--exclude": "guide.md",
@@ -64,6 +64,7 @@ FAILING = {
     "check answer.md",
     "ingest elsewhere/tea.txt -c notes",
     "gate better.json worse.json",
+    "testset judge set",  # there is no terminal
 }
 SAME = {
     "check answer.md": ["--strict"],  # its quotation is cited

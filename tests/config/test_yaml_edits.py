@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.config.yaml_edits import scalar, with_entry, with_fields, without_entry
+from ragistry.config.yaml_edits import scalar, with_entry, with_fields, with_value, without_entry
 from ragistry.errors import ConfigError
 from tests.messages import refused
 
@@ -151,3 +151,19 @@ def test_any_edits_mean_in_any_style_what_they_say(style: str, edits: list[tuple
 
 def lines(text: str) -> set[str]:
     return set(text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("default: auto  # base\nx: 1\n", "default: bm25  # base\nx: 1\n"),
+        ("# x\n'default': \"a b\"\r\n", "# x\n'default': bm25\r\n"),
+        ("techniques: {}", "techniques: {}\ndefault: bm25\n"),
+        ("\ufeff{default: a, x: 1}\n", "\ufeff{default: bm25, x: 1}\n"),
+        ("# nothing\n", "# nothing\ndefault: bm25\n"),
+    ],
+)
+def test_a_value_is_set_and_nothing_else_changes(text: str, changed: str) -> None:
+    assert with_value(text, "default", "bm25") == changed
+    with refused(ConfigError):
+        with_value("{x: 1}\n", "default", "bm25")

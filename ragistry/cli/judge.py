@@ -1,0 +1,271 @@
+"""``ragistry testset judge``: grade passages by one key each, until they decide between two techniques."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from difflib import unified_diff
+from importlib.util import find_spec
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragistry.cli.command import run_line
+from ragistry.cli.confirm import ask_yes_no
+from ragistry.cli.options import WorkspaceOption
+from ragistry.cli.options import path as given_path
+from ragistry.cli.output import console, error_line
+from ragistry.errors import ConfigError, DatasetError, RagistryError
+from ragistry.utils.wording import numbered
+
+if TYPE_CHECKING:
+    from ragistry.evaluation.judging import Judgement
+    from ragistry.evaluation.stopping import Decision
+    from ragistry.workspace import Workspace
+
+KEYS = """\
+1 answers it   2 partly   3 no   n none of these   l not in my library
+s skip   u undo   o open the source   q end"""
+GRADES = {"1": 2, "2": 1, "3": 0}
+DEVIATION = 0.3
+"""Usual deviation of differences of RR@3, before the grades show it."""
+
+
+def judge(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="SET", help="Folder of questions and grades.", parser=given_path)],
+    challenger: Annotated[str, typer.Argument(metavar="[NAME]", help="Technique to try.")] = "bm25",
+    margin: Annotated[
+        float | None,
+        typer.Option("--margin", min=0.01, max=1, help="Ask as many questions as show this difference (default: 80)."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change no configuration.")] = False,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Grade passages by one key each, until they decide whether NAME is better than the default technique.
+
+    The questions are those of SET, else those that people asked, made ones, or what you type. You can end at any time.
+    """
+    from filelock import FileLock, Timeout
+
+    from ragistry.evaluation.judging import Judgement
+    from ragistry.workspace import open_workspace
+
+    if not sys.stdin.isatty() or find_spec("termios") is None:
+        raise ConfigError("judging needs the keys of a terminal of Linux or macOS; run it in one")
+    with open_workspace(workspace, existing=True) as opened:
+        pair = {"default": opened.registry.default, "challenger": challenger}
+        opened.registry.entry(challenger)
+        if len({*pair.values()}) == 1:
+            raise ConfigError(f"{challenger!r} is the default technique; name another one to try")
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(folder / ".lock", timeout=0):
+                made = Judgement(folder)
+                if not made.plan:
+                    _plan(opened, made, pair, margin)
+                if pair != {name: made.plan[name] for name in pair}:
+                    was = f"{made.plan['default']} and {made.plan['challenger']}"
+                    raise DatasetError(f"{str(folder)!r} decides between {was}; name a new folder for another pair")
+                session = Session(context, opened, made)
+                session.print_plan()
+                try:
+                    session.run()
+                except (EOFError, KeyboardInterrupt, typer.Abort):
+                    pass
+                finally:
+                    dropped = made.write_set(opened)
+                decided = session.print_result(dropped)
+        except Timeout as error:
+            raise DatasetError(f"another process judges {str(folder)!r}; end it first") from error
+        if decided.outcome == "challenger":
+            _apply(opened, challenger, dry_run=dry_run)
+
+
+def _plan(opened: Workspace, made: Judgement, pair: dict[str, str], margin: float | None) -> None:
+    """Take the questions that people asked, else made ones, if the set has none; then fix their number."""
+    from ragistry.evaluation.data.library import library_sources
+    from ragistry.evaluation.data.testsets import known_items
+    from ragistry.evaluation.stopping import QUESTIONS
+    from ragistry.library.asked import FILE, QuestionLog
+
+    if not made.questions:
+        asked = QuestionLog(opened.path_of(opened.settings.data_dir) / FILE).read()
+        texts, what = {one.text: "asked" for one in reversed(asked) if not one.limited}, "that people asked"
+        if not texts:
+            what = "made of your documents, whose words they repeat"
+            texts = {one.text: str(one.kind) for one in known_items(library_sources(opened))}
+        chosen = dict(list(texts.items())[:QUESTIONS])
+        if chosen and ask_yes_no(f"Judge {numbered(len(chosen), '[question|questions]')} {what}?", default=True):
+            for text, kind in chosen.items():
+                made.add({"question": text, "kind": kind})
+    made.add({**pair, "margin": margin, "total": min(len(made.questions) or QUESTIONS, QUESTIONS)})
+
+
+class Session:
+    """One sitting: the questions that are left, and the keys."""
+
+    def __init__(self, context: typer.Context, opened: Workspace, made: Judgement) -> None:
+        self.context, self.opened, self.made, self.out = context, opened, made, console()
+        self.left_out: set[str] = set()
+        for question in filter(made.has_grades, made.questions):
+            self.load(question)
+
+    def load(self, question: str) -> bool:
+        """Search with both techniques; a question on which one fails is left out."""
+        from ragistry.evaluation.judging import candidates
+
+        try:
+            names = [self.made.plan["default"], self.made.plan["challenger"]]
+            self.made.candidates[question] = candidates(self.opened, question, names)
+        except RagistryError as error:
+            error_line(f"left out {question!r}: {error}", label="note")
+            self.left_out.add(question)
+        return question not in self.left_out
+
+    def decision(self) -> Decision:
+        """Return what the grades decide now."""
+        from ragistry.evaluation.stopping import decide
+
+        return decide(self.made.differences(), self.made.plan["total"], self.made.plan["margin"])
+
+    def run(self) -> None:
+        """Ask until the grades decide, or the person ends."""
+        from ragistry.evaluation.judging import text_hash
+
+        made = self.made
+        while self.decision().outcome == "open":
+            left = [one for one in made.questions if one not in {*self.left_out, *made.complete()}]
+            question = min(left, key=text_hash, default="")
+            if not question:
+                question = typer.prompt("A question (Enter ends)", "", show_default=False).strip()
+                if not question:
+                    return
+                if question not in made.questions:
+                    made.add({"question": question, "kind": "asked"})
+            if question in made.candidates or self.load(question):
+                self.ask(question)
+
+    def ask(self, question: str) -> None:
+        """Ask for the grade of the next passage of a question, or of an earlier one again."""
+        made, found = self.made, self.made.candidates[question]
+        if due := made.due():
+            key = self.key(*due, "again")
+            if key in GRADES:
+                made.grade(due[0], {due[1]: GRADES[key]}, again=True)
+                return
+        left = [key for key in found.passages if key in found.needed - made.grades(question).keys()]
+        if not left:
+            made.grade(question, {})
+            return
+        key = self.key(question, left[0], f"passage {len(found.passages) - len(left) + 1} of {len(found.passages)}")
+        if key in GRADES:
+            made.grade(question, {left[0]: GRADES[key]})
+        elif key == "n":
+            made.grade(question, dict.fromkeys(left, 0))
+        elif key == "l":
+            made.grade(question, {}, absent=True)
+        elif key == "s":
+            self.left_out.add(question)
+        else:
+            made.add({"undo": True})
+
+    def key(self, question: str, passage: str, which: str) -> str:
+        """Show a passage without rank, score and marks, and return the key."""
+        from ragistry.presentation import separate_cards
+        from ragistry.presentation.terminal import print_card
+
+        document, plan = self.made.candidates[question].passages[passage], self.decision()
+        [card] = separate_cards([document], "", self.opened.settings.language, None)
+        done = f"{plan.questions} of {plan.total} questions, next look at {plan.next_look}"
+        self.out.print(f"\n{'-' * 79}\n{which} · {done}\n\nQuestion: {question}\n")
+        print_card(self.out, None, card)
+        self.out.print(f"\n{KEYS}")
+        while (key := _typed()) not in {*GRADES, *"nlsu"}:
+            if key in ("q", ""):
+                raise EOFError
+            if key == "o":
+                known = document.metadata
+                words = ["read", str(known["source_file"]), f"--collection={known['collection']}"]
+                words += [f'--place={{"line": {known["line"]}}}'] if "line" in known else []
+                run_line(self.context, shlex.join(["", *words]), self.opened.root)
+                self.out.print(KEYS)
+        return key
+
+    def print_plan(self) -> None:
+        """Say what the questions can show."""
+        plan = self.made.plan
+        self.out.print(
+            f"{plan['default']} against {plan['challenger']}: {_can_show(plan['total'], DEVIATION)}, in about "
+            f"{plan['total'] * 2 / 5:.0f} minutes."
+        )
+
+    def print_result(self, dropped: int) -> Decision:
+        """Say what the grades decide, and what they can show."""
+        from ragistry.evaluation.statistics import mean_intervals
+
+        made, found, rows = self.made, self.decision(), self.made.differences()
+        interval = (
+            f"RR@3 {found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}] after {found.questions} questions"
+        )
+        said = {
+            "challenger": f"Use {made.plan['challenger']}: {interval}.",
+            "default": f"Keep {made.plan['default']}: {interval}.",
+            "not decided": f"Not decided, so {made.plan['default']} stays: {interval}.",
+            "open": f"Not decided yet: {found.questions} of {found.total} questions, next look at {found.next_look}.",
+        }
+        self.out.print(f"\n{said[found.outcome]}")
+        if found.outcome != "open":
+            deviation, gain = sqrt(sum(one**2 for one in rows) / len(rows)), made.differences("nDCG@3")
+            equal = sum(not made.candidates[one].needed for one in made.complete())
+            self.out.print(f"Lists are equal for {equal} of {len(rows)}; {_can_show(found.total, deviation)}.")
+            self.out.print(f"nDCG@3, without a verdict: {sum(gain) / len(gain):+.3f}.")
+        if twice := made.agreement():
+            [(low, high)] = mean_intervals([twice])
+            self.out.print(f"Same grade twice: {sum(twice):.0f} of {len(twice)} [{low:.0%}, {high:.0%}].")
+        if dropped:
+            self.out.print(f"{numbered(dropped, '[grade is|grades are]')} of texts that changed, and not used.")
+        return found
+
+
+def _typed() -> str:
+    """Return the next key, also one that was pressed before; empty at the end of the input."""
+    import termios
+    import tty
+
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    tty.setcbreak(handle, termios.TCSADRAIN)
+    try:
+        key = os.read(handle, 1)
+        if key == b"\x1b":  # the rest of an arrow or of another key
+            os.read(handle, 16)
+            return "?"
+        return key.decode("ascii", "replace").lower()
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _can_show(questions: int, deviation: float) -> str:
+    from ragistry.evaluation.stopping import shown
+
+    return f"{numbered(questions, '[question shows|questions show]')} a difference of {shown(questions, deviation):.2f}"
+
+
+def _apply(opened: Workspace, name: str, *, dry_run: bool) -> None:
+    """Show the change of techniques.yaml, and write it if the person agrees."""
+    from ragistry.config.replacing import replace_text
+    from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS
+    from ragistry.config.yaml_edits import with_value
+
+    path = opened.root / CONFIG_FOLDER / "techniques.yaml"
+    before = path.read_text(encoding="utf-8") if path.exists() else (DEFAULTS / path.name).read_text(encoding="utf-8")
+    after = with_value(before, "default", name)
+    console().print("".join(unified_diff(before.splitlines(True), after.splitlines(True), path.name, path.name, n=0)))
+    if not dry_run and ask_yes_no("Write it?", default=False):
+        path.parent.mkdir(exist_ok=True)
+        replace_text(path, after)
+        console().print(f"To undo: sed -i 's/^default: .*/default: {opened.registry.default}/' {path}")

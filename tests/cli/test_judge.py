@@ -1,0 +1,141 @@
+"""Judging in a terminal: keys, the verdict, the changed default, and what ends it without a loss."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.conftest import Corpus
+from tests.messages import check_message
+
+WORDS = "copper granite willow falcon harbor lantern meadow nickel orchid pepper quartz raven saffron timber velvet walnut zinc amber basalt cedar".split()  # noqa: E501, SIM905
+KEYS = "q end"
+PLAIN = re.compile(r"\x1b\[[\d;]*m|\x1b\].*?\x1b\\|\r")
+
+
+class Terminal:
+    """``ragistry`` in a terminal of 80 columns."""
+
+    def __init__(self, *words: str) -> None:
+        self.pid, self.handle = pty.fork()
+        if not self.pid:
+            os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+            os.execv(sys.executable, [sys.executable, "-m", "ragistry", *words])
+        self.all = self.new = ""
+
+    def until(self, text: str) -> str:
+        """Read up to a text, and return what came before it; at the end all."""
+        end = time.monotonic() + 30
+        while text not in self.new and time.monotonic() < end:
+            if select.select([self.handle], [], [], 1)[0]:
+                try:
+                    piece = os.read(self.handle, 65_536).decode()
+                except OSError:
+                    break
+                self.all, self.new = self.all + piece, self.new + piece
+        before, _, self.new = self.new.partition(text)
+        return PLAIN.sub("", before)
+
+    def press(self, key: str) -> None:
+        os.write(self.handle, key.encode())
+
+    def end(self) -> int:
+        """Wait for the end, and return the exit code."""
+        self.until("\0")
+        self.all = PLAIN.sub("", self.all)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.fixture
+def library(ragistry: Run, corpus: Corpus, tmp_path: Path) -> Path:
+    """A library in which `bm25` finds each of 20 words first, and the default technique nothing that it could find."""
+    files = {f"{word}.txt": f"The {word} is kept in the {word} room." for word in WORDS}
+    corpus(files, folder="docs")
+    assert ragistry("ingest", "docs", "-c", "notes", "--create", "x").code == 0
+    entries = (
+        "# Mine\ndefault: none  # for now\ntechniques:\n  none: {use: bm25, min_score: 1000}\n  bm25: {use: bm25}\n"
+    )
+    corpus({"techniques.yaml": entries}, folder="config")
+    return tmp_path
+
+
+def questions(folder: Path) -> None:
+    folder.mkdir()
+    rows = [json.dumps({"text": f"where is {word}", "kind": "asked"}) for word in WORDS]
+    (folder / "queries.jsonl").write_text("\n".join(rows), encoding="utf-8")
+
+
+def judge(terminal: Terminal, keys: str) -> None:
+    for key in keys:
+        screen = terminal.until(KEYS)
+        assert all(len(line) <= 80 for line in screen.splitlines()), screen
+        assert "bm25" not in screen.partition("-----")[2]
+        terminal.press(key)
+
+
+def test_keys_lead_to_a_verdict_and_a_changed_default(library: Path, ragistry: Run) -> None:
+    questions(library / "set")
+    first = Terminal("testset", "judge", "set")
+    judge(first, "1o1u11")
+    first.until(KEYS)
+    os.kill(first.pid, signal.SIGKILL)
+    os.waitpid(first.pid, 0)
+    again = Terminal("testset", "judge", "set", "--dry-run")
+    assert "20 questions show a difference of 0.19" in again.until("-----")
+    judge(again, "q")
+    assert again.end() == 0
+    assert "3 of 20 questions" in again.all
+    last = Terminal("testset", "judge", "set")
+    judge(last, "1" * 18)
+    assert "-default: none  # for now\n+default: bm25  # for now" in last.until("Write it? [y/N] ")
+    last.press("y\n")
+    assert last.end() == 0
+    assert "Use bm25: RR@3 +1.000" in last.all
+    assert "Same grade twice: 1 of 1" in last.all
+    changed = (library / "config" / "techniques.yaml").read_text(encoding="utf-8")
+    assert changed.startswith("# Mine\ndefault: bm25  # for now\n")
+    assert "sed -i 's/^default: .*/default: none/'" in last.all
+    done = ragistry(*shlex.split("compare --queries set/queries.jsonl -t bm25 -t none -m RR@10 --json -"))
+    assert set(done.json["techniques"]["bm25"]["per_query"]["RR@10"].values()) == {1.0}
+    ragistry("testset", "judge", "set").refused(1)  # without a terminal
+
+
+def test_what_is_answered_without_a_grade_and_what_is_refused(library: Path, ragistry: Run, corpus: Corpus) -> None:
+    asked = {"text": "where is zinc", "time": "2026-11-29", "door": "page", "limited": False}
+    (library / ".ragistry" / "questions.jsonl").write_text(json.dumps(asked) + "\n", encoding="utf-8")
+    typed = Terminal("testset", "judge", "set")
+    typed.until("Judge 1 question that people asked? [Y/n] ")
+    typed.press("n\n")
+    typed.until("A question (Enter ends): ")
+    typed.press("where is copper\n")
+    judge(typed, "n")
+    typed.until("A question (Enter ends): ")
+    typed.press("where is the cheese\n")  # both techniques find nothing
+    typed.until("A question (Enter ends): ")
+    typed.press("which room is granite in\n")
+    judge(typed, "l")
+    typed.until("A question (Enter ends): ")
+    other = Terminal("testset", "judge", "set")
+    assert other.end() == 1
+    check_message(other.all, "set")
+    typed.press("\n")
+    assert typed.end() == 0
+    assert "Not decided yet: 3 of 80 questions, next look at 20." in typed.all
+    rows = [json.loads(line) for line in (library / "set" / "queries.jsonl").read_text().splitlines()]
+    assert [row.get("sources", {}) for row in rows] == [{"notes/copper.txt": 0}, {}, {}]
+    corpus({"techniques.yaml": "default: bm25\ntechniques: {bm25: {use: bm25}, none: {use: bm25}}\n"}, folder="config")
+    for words in (("set", "bm25"), ("set", "bm52"), ("set", "none")):  # the default, unknown, another pair
+        refused = Terminal("testset", "judge", *words)
+        assert refused.end() == 1
+        check_message(refused.all, words[0 if words[1] == "none" else 1])
