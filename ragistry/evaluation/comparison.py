@@ -121,7 +121,9 @@ def compare(
     check_outputs(files=outputs, folders={"cache": cache}, seed=seed)
     tested, objects = _test_set(dataset).with_joined_copies(), _named(techniques)
     parsed = parse_measures([measures] if isinstance(measures, str) else measures)
-    chunking = _chunking(chunk_size, tested, embed_models)
+    # Synthetic test sets are cut as the library, others as in published results.
+    own = tested.synthetic or tested.spans or (bool(embed_models) and tested.library is not None)
+    chunking = Chunking(ingested=True) if chunk_size is None and own else parse_chunking(chunk_size)
     _check_models(embed_models, chunking)
     cache = None if cache is None else Path(cache)
     deepest = _depth(depth, parsed)
@@ -165,16 +167,15 @@ def compare(
         },
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    baseline = baseline or _default_baseline(contenders.default, columns)
+    if baseline is None:
+        baseline = _first_variant(contenders.default, columns)
+        baseline = baseline if baseline in {column.name for column in columns} else columns[0].name
     varied = [one for one in columns if one.name != one.technique] if grid or tune_on is not None else []
-    design = Design(
-        parsed,
-        baseline,
-        margin,
-        tune_on,
-        variants={one.name: one.technique for one in varied},
-        embedders=_with_each_model(columns, embed_models, baseline),
-    )
+    # One technique with each embedder: that of the baseline, or the first one that uses vectors.
+    each = [one.name for one in columns if one.name.startswith(f"{one.technique}[{one.embed_model}")]
+    start = each.index(baseline) // len(embed_models) * len(embed_models) if baseline in each else 0
+    embedders = each[start : start + len(embed_models)]
+    design = Design(parsed, baseline, margin, tune_on, {one.name: one.technique for one in varied}, embedders)
     ranked = {} if tested.spans else controls(tested, asking.depth, seed)  # They rank documents, not passages.
     joined = {name: {query: asking.joined(hits) for query, hits in run.items()} for name, run in ranked.items()}
     return summarise(asking, design, origin, joined)
@@ -222,29 +223,10 @@ def _first_variant(name: str | None, columns: Sequence[Variant]) -> str | None:
     return own[0] if own and name not in {column.name for column in columns} else name
 
 
-def _default_baseline(default: str | None, columns: Sequence[Variant]) -> str:
-    first = _first_variant(default, columns)
-    return first if first in {column.name for column in columns} and first is not None else columns[0].name
-
-
 def _embedders(columns: Sequence[Variant], systems: Sequence[System]) -> dict[str, Any]:
     """Return the identity of each named model that was compared."""
     built = {one.name: one.configuration for one in systems if EMBED_MODEL in one.configuration}
     return {str(one.embed_model): built[one.name][EMBED_MODEL] for one in columns if one.name in built}
-
-
-def _with_each_model(columns: Sequence[Variant], models: Sequence[str], baseline: str) -> list[str]:
-    """Return one technique with each embedder: that of the baseline, or the first one that uses vectors."""
-    names = [one.name for one in columns if one.name.startswith(f"{one.technique}[{one.embed_model}")]
-    start = names.index(baseline) // len(models) * len(models) if baseline in names else 0
-    return names[start : start + len(models)]
-
-
-def _chunking(size: str | int | Chunking | None, dataset: Dataset, embed_models: Sequence[str]) -> Chunking:
-    """Return the chunking; by default synthetic test sets are cut as the library, others as in published results."""
-    own = bool(embed_models) and dataset.library is not None
-    ingested = size is None and (dataset.synthetic or dataset.spans or own)
-    return Chunking(ingested=True) if ingested else parse_chunking(size)
 
 
 def _check_options(

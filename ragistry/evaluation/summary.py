@@ -73,17 +73,32 @@ def summarise(
     Raises:
         EvaluationError: A measure needs spans and the test set has none, or the fraction leaves no queries.
     """
-    dataset, rankings, seed = _with_hidden_questions(asking.dataset), asking.rankings, asking.seed
+    dataset, rankings, seed = asking.dataset, asking.rankings, asking.seed
+    if hidden := {query: query for query, kind in dataset.kinds.items() if kind == ASKED}:  # their ids for their texts
+        dataset = replace(dataset, queries={**dataset.queries, **hidden})
     measures, baseline = design.measures, design.baseline
     if not dataset.spans and any(measure.on_spans for measure in measures):
         raise EvaluationError("SR@k and SP@k need spans, and the test set has none; add them to queries.jsonl")
     main, cutoff = str(measures[0]), measures[0].cutoff or CUTOFF
     runs = {name: {query: ranking.documents for query, ranking in of.items()} for name, of in rankings.items()}
-    values = {name: _measured(measures, dataset, of) for name, of in rankings.items()}
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    for name, of in rankings.items():  # of passages if the test set has spans, else of documents
+        if dataset.spans:
+            passages: dict[str, Sequence[Passage]] = {query: ranking.passages for query, ranking in of.items()}
+            values[name] = per_query_of_passages(measures, dataset.spans, passages)
+            continue
+        values[name] = {}
+        for measure in measures:
+            shown = {query: one.shallow.get(str(measure.cutoff), one.documents) for query, one in of.items()}
+            values[name] |= per_query([measure], dataset.qrels, shown)
     main_values = {name: of[main] for name, of in values.items()}
     queries = sorted(next(iter(main_values.values()), {}))  # The order of files must not change a figure.
     groups = [dataset.groups.get(query, query) for query in queries]
-    estimates = _estimates(values, queries, groups, seed)
+    cells = [(name, measure) for name, of in values.items() for measure in of]
+    rows = [[values[name][measure][query] for query in queries] for name, measure in cells]
+    estimates: dict[str, dict[str, Estimate]] = {name: {} for name in values}
+    for (name, cell), row, ends in zip(cells, rows, statistics.mean_intervals(rows, groups, seed=seed), strict=True):
+        estimates[name][cell] = Estimate(sum(row) / len(row), *ends)
     baseline = next(iter(rankings), None) if baseline is None else baseline
     same = _same(rankings, baseline, spans=bool(dataset.spans))
     names = [name for name in rankings if name not in same]
@@ -116,7 +131,10 @@ def summarise(
                 calls=sum(ranking.calls for ranking in of.values()),
                 tokens=sum(ranking.tokens for ranking in of.values()),
                 returned_tokens=float(np.mean([ranking.returned_tokens for ranking in of.values()])),
-                stages=_stages(list(of.values())),
+                stages={
+                    stage: sum(ranking.stages.get(stage, 0.0) for ranking in of.values()) / len(of)
+                    for stage in dict.fromkeys(stage for ranking in of.values() for stage in ranking.stages)
+                },
                 per_query=values[name],
                 by_kind=_by_kind(values[name], dataset.kinds),
                 found=relevant_found(of, dataset, cutoff, asking.depth, asking.collections.get(name, {})),
@@ -169,15 +187,9 @@ def summarise(
     )
     return replace(
         comparison,
-        warnings=warnings(comparison, dataset, rankings, design.variants),
-        notes=notes(comparison, dataset, rankings),
+        warnings=[*warnings(comparison, dataset, rankings, design.variants)],
+        notes=[*notes(comparison, dataset, rankings)],
     )
-
-
-def _with_hidden_questions(dataset: Dataset) -> Dataset:
-    """Replace the texts of questions that people asked by their ids."""
-    hidden = {query: query for query, kind in dataset.kinds.items() if kind == ASKED}
-    return replace(dataset, queries={**dataset.queries, **hidden}) if hidden else dataset
 
 
 def pairs_of(
@@ -242,23 +254,6 @@ def pairs_of(
     return found
 
 
-def _measured(
-    measures: Sequence[Measure], dataset: Dataset, rankings: Mapping[str, QueryRanking]
-) -> dict[str, dict[str, float]]:
-    """Return measure → query → value, of passages if the test set has spans, else of documents."""
-    if dataset.spans:
-        passages: dict[str, Sequence[Passage]] = {query: ranking.passages for query, ranking in rankings.items()}
-        return per_query_of_passages(measures, dataset.spans, passages)
-    return {
-        str(measure): per_query(
-            [measure],
-            dataset.qrels,
-            {query: one.shallow.get(str(measure.cutoff), one.documents) for query, one in rankings.items()},
-        )[str(measure)]
-        for measure in measures
-    }
-
-
 def _same(rankings: Mapping[str, Mapping[str, QueryRanking]], baseline: str | None, *, spans: bool) -> dict[str, str]:
     """Return technique → an earlier one with the same rankings on every query; the baseline counts as the first."""
     shown = {
@@ -279,26 +274,9 @@ def _same(rankings: Mapping[str, Mapping[str, QueryRanking]], baseline: str | No
     return same
 
 
-def _estimates(
-    values: Mapping[str, Values], queries: Sequence[str], groups: Sequence[str], seed: int
-) -> dict[str, dict[str, Estimate]]:
-    cells = [(name, measure) for name, of in values.items() for measure in of]
-    rows = [[values[name][measure][query] for query in queries] for name, measure in cells]
-    found: dict[str, dict[str, Estimate]] = {name: {} for name in values}
-    for (name, measure), row, ends in zip(cells, rows, statistics.mean_intervals(rows, groups, seed=seed), strict=True):
-        found[name][measure] = Estimate(sum(row) / len(row), *ends)
-    return found
-
-
 def _latency(ms: Sequence[float]) -> Latency:
     p50, p95 = np.percentile(ms, [50, 95])
     return Latency(float(p50), float(p95), float(np.mean(ms)))
-
-
-def _stages(rankings: Sequence[QueryRanking]) -> dict[str, float]:
-    """Return the mean milliseconds of each stage over all queries, in the order in which stages began."""
-    names = dict.fromkeys(name for ranking in rankings for name in ranking.stages)
-    return {name: sum(ranking.stages.get(name, 0.0) for ranking in rankings) / len(rankings) for name in names}
 
 
 def _by_kind(values: Values, kinds: Mapping[str, str]) -> dict[str, dict[str, float]]:

@@ -117,7 +117,10 @@ class Contenders:
         all_ready = all(is_ready(self.objects[one.technique]) for one in variants)
         home = self._opened() if not all_ready or self.workspace is not None else None
         if home is not None or self.answers is not True:
-            self.kept = AnswerStore(self._answers_file(home))
+            file = self.answers
+            if home is not None and file is True:
+                file = home.path_of(home.settings.data_dir) / ANSWERS
+            self.kept = AnswerStore(file if isinstance(file, Path) else self._temporary() / "answers.db")
         searched: dict[Basis, tuple[TechniqueRegistry, DatasetIndex | None]] = {}
         if not all_ready:
             variants, registry = self._read(variants)
@@ -141,7 +144,11 @@ class Contenders:
     def _read(self, variants: Sequence[Variant]) -> tuple[list[Variant], TechniqueRegistry]:
         """Make entries of the variants, and find out which resources each needs."""
         workspace = self._opened()
-        settled = [replace(one, chunking=_settled(one.chunking, workspace)) for one in variants]
+        read = workspace.reading
+        sizes: dict[str, Any] = {"size": read.chunk_size, "overlap": read.chunk_overlap, "fit": read.fit}
+        settled = [
+            replace(one, chunking=replace(one.chunking, **sizes)) if one.chunking.ingested else one for one in variants
+        ]
         registry, entered, wrong = with_contenders(workspace.registry, settled, self.objects)
         registry = registry.with_resources({})
         registry.searches_words = True
@@ -149,18 +156,17 @@ class Contenders:
         self.wants = {}
         for one in entered:
             given = self.objects[one.technique]
-            if one.embed_model is not None and (given is None or is_entry(given)):
-                _check_states_no_model(registry, one)
+            # Its indexes would not have the model that an entry or one of its bases states.
+            is_named = one.embed_model is not None and (given is None or is_entry(given))
+            for name in with_bases(registry, one.entry) if is_named else ():
+                if stated := registry.entry(name).config.get("embedding_model"):
+                    raise EvaluationError(
+                        f"technique {name!r} has embedding_model: {stated!r}, so it cannot be compared with other "
+                        "embedders; remove that key, or --embed-model (in Python, embed_models)"
+                    )
             if not is_ready(given) and one.name not in self.errors:
                 self.wants[one.name] = _wanted(registry, one, given)
         return entered, registry
-
-    def _answers_file(self, workspace: Workspace | None) -> Path:
-        if isinstance(self.answers, Path):
-            return self.answers
-        if workspace is not None and self.answers:
-            return workspace.path_of(workspace.settings.data_dir) / ANSWERS
-        return self._temporary() / "answers.db"
 
     def _temporary(self) -> Path:
         return Path(self.stack.enter_context(TemporaryDirectory(prefix="ragistry-", ignore_cleanup_errors=True)))
@@ -315,24 +321,6 @@ def _check(contenders: Contenders, variants: Sequence[Variant]) -> None:
             )
 
 
-def _check_states_no_model(registry: TechniqueRegistry, variant: Variant) -> None:
-    """Raise `EvaluationError` if an entry or one of its bases states a model, which its indexes would not have."""
-    for name in with_bases(registry, variant.entry):
-        if stated := registry.entry(name).config.get("embedding_model"):
-            raise EvaluationError(
-                f"technique {name!r} has embedding_model: {stated!r}, so it cannot be compared with other embedders; "
-                "remove that key, or --embed-model (in Python, embed_models)"
-            )
-
-
-def _settled(chunking: Chunking, workspace: Workspace) -> Chunking:
-    """Fill in the values of the workspace."""
-    reading = workspace.reading
-    if not chunking.ingested:
-        return chunking
-    return replace(chunking, size=reading.chunk_size, overlap=reading.chunk_overlap, fit=reading.fit)
-
-
 def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
     """Return the resources that a variant and its bases need; none if it cannot be built."""
     if _is_function(given):
@@ -377,7 +365,13 @@ def library_chunks(dataset: Dataset, store: LibraryStore) -> dict[str, list[Chun
     if not dataset.synthetic and dataset.library is None:
         return {}
     texts = {one.id: one.text for one in dataset.corpus if not one.title}
-    queries, cut_out = _queries_of(dataset)
+    queries: defaultdict[str, list[str]] = defaultdict(list)  # that were made from each document
+    cut_out: defaultdict[str, set[Span]] = defaultdict(set)  # the parts that were cut out for them
+    for query in dataset.synthetic.keys() & dataset.judged.keys():
+        for document, grade in dataset.qrels[query].items():
+            if grade > 0:
+                queries[document].append(dataset.queries[query])
+                cut_out[document].update((start, end) for start, end in dataset.synthetic[query].get("cuts", ()))
     found = {}
     for name, chunks in sources_in(store):
         if name not in texts:
@@ -387,18 +381,6 @@ def library_chunks(dataset: Dataset, store: LibraryStore) -> dict[str, list[Chun
         if without(whole, cuts) == texts[name] and (known or not cuts):
             found[name] = _chunks(chunks, known or [], cuts, own)
     return found
-
-
-def _queries_of(dataset: Dataset) -> tuple[defaultdict[str, list[str]], defaultdict[str, set[Span]]]:
-    """Return the queries that were made from each document, and the parts that were cut out for them."""
-    queries: defaultdict[str, list[str]] = defaultdict(list)
-    cuts: defaultdict[str, set[Span]] = defaultdict(set)
-    for query in dataset.synthetic.keys() & dataset.judged.keys():
-        for document, grade in dataset.qrels[query].items():
-            if grade > 0:
-                queries[document].append(dataset.queries[query])
-                cuts[document].update((start, end) for start, end in dataset.synthetic[query].get("cuts", ()))
-    return queries, cuts
 
 
 def _chunks(chunks: Sequence[Document], known: Sequence[Span], cuts: Sequence[Span], queries: list[str]) -> list[Chunk]:

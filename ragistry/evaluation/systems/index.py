@@ -268,17 +268,11 @@ def open_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
             cost = _build(corpus, home, progress)
     store = _opened(home, corpus.language)
     names = {opaque: id for id, opaque in corpus.opaque.items()}
-    searched = _read_only(store, has_vectors=corpus.vectors is not None)
+    searched: Any = ReadOnly(store, STORE)
+    if corpus.vectors is None:
+        searched.search = searched.vectors = _no_vectors
+        searched.embedder = lambda: None
     return DatasetIndex(searched, cost, corpus.language, own=corpus.own_hash(), names=names), store
-
-
-def _read_only(store: LibraryStore, *, has_vectors: bool) -> LibraryStore:
-    """Return what techniques get of a store; in an index of words only, a search by vector raises `StoreError`."""
-    found: Any = ReadOnly(store, STORE)
-    if not has_vectors:
-        found.search = found.vectors = _no_vectors
-        found.embedder = lambda: None
-    return cast("LibraryStore", found)
 
 
 def _no_vectors(*_: Any, **__: Any) -> NoReturn:
@@ -362,7 +356,12 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
             with _without_warnings():
                 vectors.embed(batch)
         except ModelError as error:
-            _explain(error, corpus, rows, texts, batch)
+            _, refused = embed_each(batch, vectors.embed)
+            names = {opaque: id for id, opaque in corpus.opaque.items()}
+            for row, text in zip(rows, texts, strict=True):
+                if text in refused:
+                    name, place = names[row.metadata["source_file"]], f"chunk {row.metadata['chunk_index'] + 1}"
+                    raise refused_error(name, place, text, refused[text]) from error
             raise
 
     embed(missing[:1])  # the first call loads the model
@@ -378,19 +377,6 @@ def _embed(corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], 
     if progress is not None:
         progress(activity, total, total)
     return from_library
-
-
-def _explain(
-    error: ModelError, corpus: Corpus, rows: Sequence[EmbeddedChunk], texts: Sequence[str], batch: Sequence[str]
-) -> None:
-    """Raise an error with the document of the text for which a batch was refused; return if there is none."""
-    assert corpus.vectors is not None
-    _, refused = embed_each(batch, corpus.vectors.embed)
-    names = {opaque: id for id, opaque in corpus.opaque.items()}
-    for row, text in zip(rows, texts, strict=True):
-        if text in refused:
-            name, place = names[row.metadata["source_file"]], f"chunk {row.metadata['chunk_index'] + 1}"
-            raise refused_error(name, place, text, refused[text]) from error
 
 
 @contextmanager

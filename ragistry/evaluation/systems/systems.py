@@ -124,7 +124,9 @@ def with_contenders(
             if isinstance(own, type):
                 classes[entry] = {"use": own, **one.changes}
             elif own is None or is_entry(own):
-                body = _entry_of(registry, one.technique if own is None else own)
+                body: Any = one.technique if own is None else own
+                if isinstance(body, str):
+                    body = {"use": registry.entry(body).use, **(of_file[body] or {})}
                 entries["grid" if one.changes else "build"][entry] = {**body, **one.changes}
         found.append(replace(one, entry=entry))
     for origin, added in entries.items():
@@ -176,13 +178,6 @@ def parameters_of(function: Any) -> dict[str, bool]:
     wanted = wanted_resources(function, 0) if callable(function) else {}
     # It may search the store with its own embedder, which needs vectors there.
     return wanted | {"embedder": False} if "store" in wanted else wanted
-
-
-def _entry_of(registry: TechniqueRegistry, given: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry, or that of a name of techniques.yaml."""
-    if isinstance(given, str):
-        return {"use": registry.entry(given).use, **(registry.file.data["techniques"][given] or {})}
-    return given
 
 
 def _check_is_read(registry: TechniqueRegistry, variants: Sequence[Variant]) -> None:
