@@ -1,7 +1,7 @@
 """The format of ``store.db``, and the steps that bring a file of an earlier version to it.
 
 Every change of what is stored, or of its meaning, raises `FORMAT` and adds a step. All steps of a file run in one
-transaction: a process that is killed meanwhile leaves the old library.
+transaction: a process that is killed meanwhile leaves the old library. A step leaves what it would add and finds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _add_missing(connection: sqlite3.Connection) -> None:
 
 def _add_fit(connection: sqlite3.Connection) -> None:
     """How well the embedder knows the texts is recorded; the next ingest measures it."""
-    connection.execute("ALTER TABLE head ADD COLUMN fit TEXT")
+    if "fit" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(head)")}:
+        connection.execute("ALTER TABLE head ADD COLUMN fit TEXT")
 
 
 def _add_unsearchable(connection: sqlite3.Connection) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragistry.stores.local.database import Database
 
 TABLES = """
-CREATE TABLE unsearchable (
+CREATE TABLE IF NOT EXISTS unsearchable (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     collection TEXT NOT NULL,
     source_file TEXT NOT NULL,
@@ -25,8 +25,8 @@ CREATE TABLE unsearchable (
     reason TEXT NOT NULL,
     at REAL NOT NULL
 );
-CREATE INDEX unsearchable_by_place ON unsearchable (collection, place, source_file);
-CREATE TABLE folders (
+CREATE INDEX IF NOT EXISTS unsearchable_by_place ON unsearchable (collection, place, source_file);
+CREATE TABLE IF NOT EXISTS folders (
     collection TEXT NOT NULL,
     folder TEXT NOT NULL,
     counts TEXT NOT NULL,                   -- number of files that were left out, by reason
