@@ -67,9 +67,10 @@ def judge(
                 made = Judgement(folder)
                 if not made.plan:
                     _plan(opened, made, pair, margin)
-                if pair != {name: made.plan[name] for name in pair}:
-                    was = f"{made.plan['default']} and {made.plan['challenger']}"
-                    raise DatasetError(f"{str(folder)!r} decides between {was}; name a new folder for another pair")
+                wanted = pair if margin is None else pair | {"margin": margin}
+                if wanted != {name: made.plan[name] for name in wanted}:
+                    was = f"{made.plan['default']} and {made.plan['challenger']} with margin {made.plan['margin']}"
+                    raise DatasetError(f"{str(folder)!r} decides between {was}; name a new folder for another choice")
                 session = Session(context, opened, made)
                 session.print_plan()
                 try:
@@ -188,20 +189,22 @@ class Session:
             if key in ("q", ""):
                 raise EOFError
             if key == "o":
-                known = document.metadata
-                words = ["read", str(known["source_file"]), f"--collection={known['collection']}"]
-                words += [f'--place={{"line": {known["line"]}}}'] if "line" in known else []
-                run_line(self.context, shlex.join(["", *words]), self.opened.root)
+                get = document.metadata.get
+                words = ["read", str(get("source_file")), f"--collection={get('collection')}"]
+                words += [f'--place={{"line": {get("line")}}}'] if get("line") else []
+                try:
+                    run_line(self.context, shlex.join(["", *words]), self.opened.root)
+                except (RagistryError, typer.Exit) as error:  # the source went meanwhile
+                    error_line(str(error))
                 self.out.print(KEYS)
         return key
 
     def print_plan(self) -> None:
         """Say what the questions can show."""
         plan = self.made.plan
-        self.out.print(
-            f"{plan['default']} against {plan['challenger']}: {_can_show(plan['total'], DEVIATION)}, in about "
-            f"{plan['total'] * 2 / 5:.0f} minutes."
-        )
+        minutes = plan["total"] * 2 / 5  # five passages of some five seconds each
+        self.out.print(f"{plan['default']} against {plan['challenger']}, about {minutes:.0f} minutes.")
+        self.out.print(f"{_can_show(plan['total'], DEVIATION)}.")
 
     def print_result(self, dropped: int) -> Decision:
         """Say what the grades decide, and what they can show."""
@@ -221,7 +224,8 @@ class Session:
         if found.outcome != "open":
             deviation, gain = sqrt(sum(one**2 for one in rows) / len(rows)), made.differences("nDCG@3")
             equal = sum(not made.candidates[one].needed for one in made.complete())
-            self.out.print(f"Lists are equal for {equal} of {len(rows)}; {_can_show(found.total, deviation)}.")
+            can = f"; {_can_show(found.total, deviation)}" if deviation else ", and no question shows a difference"
+            self.out.print(f"Lists are equal for {equal} of {len(rows)}{can}.")
             self.out.print(f"nDCG@3, without a verdict: {sum(gain) / len(gain):+.3f}.")
         if twice := made.agreement():
             [(low, high)] = mean_intervals([twice])
@@ -268,4 +272,5 @@ def _apply(opened: Workspace, name: str, *, dry_run: bool) -> None:
     if not dry_run and ask_yes_no("Write it?", default=False):
         path.parent.mkdir(exist_ok=True)
         replace_text(path, after)
-        console().print(f"To undo: sed -i 's/^default: .*/default: {opened.registry.default}/' {path}")
+        old = opened.registry.file.data.get("default", opened.registry.default)
+        console().print(f"To undo: sed -i 's/^default: {name}/default: {old}/' {shlex.quote(str(path))}")
