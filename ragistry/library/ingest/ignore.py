@@ -182,7 +182,7 @@ class Ignored:
             folder: The folder, after the folder that contains it.
             names: Names of its files and subfolders.
         """
-        inside = str(folder)[self._inside :]
+        inside = folder.as_posix()[self._inside :]
         place = self._top + _as_bytes(f"{inside}/") if inside else self._top
         rules = self._rules[folder] = self._with_files(folder, place, names, self._rules[folder.parent])
 
