@@ -192,7 +192,13 @@ class Asking:
                         measured.setdefault(system.name, []).append(ranking)
                         spent[system.name] += round(ranking.ms) if repeat else 0
             for name, times in measured.items():
-                self.rankings[name][query] = _median(times)
+                middle = sorted(times, key=lambda one: one.ms)[len(times) // 2]
+                self.rankings[name][query] = replace(
+                    times[0],
+                    ms=median(one.ms for one in times),
+                    cpu_ms=median(one.cpu_ms for one in times),
+                    stages=middle.stages,
+                )
         self.report(total, total)
         self.drop_failed()
 
@@ -304,7 +310,12 @@ class Asking:
             with collect() as trace:
                 found = None if spans or system.own_top_k else self._identified(system, query, wanted)
                 if found is None:
-                    found = self._retrieved(system, query, None if system.own_top_k else wanted)
+                    top_k = None if system.own_top_k else wanted
+                    chunks = system.technique.retrieve(self.dataset.queries[query], top_k=top_k)
+                    best: dict[str, Any] = {}
+                    for chunk in chunks:
+                        best.setdefault(self._unit(document_of(chunk, self.known, system)), chunk)
+                    found = Asked(best, chunks)
             number = len(found.chunks if found.ranking is None else found.ranking.scores)
             if is_document:
                 found.best.pop(query, None)
@@ -312,13 +323,6 @@ class Asking:
             if enough or system.own_top_k or spans or not stable:
                 return replace(found, best=dict(islice(found.best.items(), depth)), stages=trace.stages())
             wanted = min(TOP_K_LIMIT, wanted * 2)
-
-    def _retrieved(self, system: System, query: str, top_k: int | None) -> Asked:
-        chunks = system.technique.retrieve(self.dataset.queries[query], top_k=top_k)
-        best: dict[str, Any] = {}
-        for chunk in chunks:
-            best.setdefault(self._unit(document_of(chunk, self.known, system)), chunk)
-        return Asked(best, chunks)
 
     def _identified(self, system: System, query: str, top_k: int) -> Asked | None:
         """Rank without reading texts; None if the technique cannot, or a chunk belongs to no source."""
@@ -365,17 +369,6 @@ def failure(error: Exception, query: str = "") -> TechniqueFailure:
     """Describe why a technique cannot be compared, in one line."""
     said = " ".join(str(error).split())
     return TechniqueFailure(query, f"{type(error).__name__}: {said}" if said else repr(error))
-
-
-def _median(times: Sequence[QueryRanking]) -> QueryRanking:
-    """Return the first ranking with the median of all times."""
-    middle = sorted(times, key=lambda one: one.ms)[len(times) // 2]
-    return replace(
-        times[0],
-        ms=median(one.ms for one in times),
-        cpu_ms=median(one.cpu_ms for one in times),
-        stages=middle.stages,
-    )
 
 
 def document_of(chunk: Document, known: Container[str], system: System) -> str:

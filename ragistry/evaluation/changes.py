@@ -69,7 +69,9 @@ def gate(first: Comparison, second: Comparison, least: float = LEAST_EFFECT) -> 
     """
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
         raise EvaluationError(f"the least effect is {least!r:.80}; it must be from 0 to 1, such as 0.01")
-    reasons = [*_changed_sets(first, second), *_failed(first, second)]
+    reasons = _changed_sets(first, second)
+    if failed := [name for name in second.failures if name in first.techniques]:
+        reasons.append(f"{names_text(failed)} failed in the second report")
     try:
         pairs = _pairs(first, second)
     except EvaluationError:
@@ -121,12 +123,6 @@ def _changed_sets(first: Comparison, second: Comparison) -> list[str]:
             count = numbered(len(names), "[query|queries]")
             found.append(f"the evidence of {count} {what}: {names_text(sorted(names), SHOWN)}")
     return found
-
-
-def _failed(first: Comparison, second: Comparison) -> list[str]:
-    """Name techniques of the first comparison that the second one could not measure."""
-    names = [name for name in second.failures if name in first.techniques]
-    return [f"{names_text(names)} failed in the second report"] if names else []
 
 
 def _pairs(first: Comparison, second: Comparison) -> dict[str, Pair]:

@@ -111,7 +111,17 @@ def _flip_tests(sums: Values, sizes: Values, seed: int, rounds: int) -> Iterator
         columns = np.vstack([sums[first : first + at_once], sizes]).T
         blocks = (octets[start : start + step] for start in range(0, len(octets), step))
         bits = (np.unpackbits(block, axis=1, count=len(sizes), bitorder="little") for block in blocks)
-        yield from _tests(np.vstack([chosen @ columns for chosen in bits]), columns.sum(axis=0), len(sizes))
+        # Sums over the flipped groups, one column per row of differences, sizes last.
+        flipped, total = np.vstack([chosen @ columns for chosen in bits]), columns.sum(axis=0)
+        inner, size = flipped[:, -1], total[-1]
+        nothing = (inner == 0) | (inner == size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = flipped[:, :-1] / inner[:, None]
+            outside = (total[:-1] - flipped[:, :-1]) / (size - inner)[:, None]
+        for one, other in zip(inside.T, outside.T, strict=True):
+            lows, highs = np.minimum(one, other) - _TIE, np.maximum(one, other) + _TIE
+            lows[nothing], highs[nothing] = -inf, inf
+            yield FlipTest(lows, highs, len(sizes))
 
 
 def mean_intervals(
@@ -231,19 +241,6 @@ def _flips(groups: int, seed: int, rounds: int) -> NDArray[np.uint8]:
     octets = np.random.default_rng(seed).integers(256, size=(rounds + 1, ceil(groups / 8)), dtype=np.uint8)
     octets[0] = 0
     return octets
-
-
-def _tests(flipped: Values, total: Values, groups: int) -> Iterator[FlipTest]:
-    """Make the tests. ``flipped``: sums over the flipped groups, one column per row of differences, sizes last."""
-    sizes, size = flipped[:, -1], total[-1]
-    nothing = (sizes == 0) | (sizes == size)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = flipped[:, :-1] / sizes[:, None]
-        outside = (total[:-1] - flipped[:, :-1]) / (size - sizes)[:, None]
-    for one, other in zip(inside.T, outside.T, strict=True):
-        lows, highs = np.minimum(one, other) - _TIE, np.maximum(one, other) + _TIE
-        lows[nothing], highs[nothing] = -inf, inf
-        yield FlipTest(lows, highs, groups)
 
 
 def _standard_errors(sums: Values, sizes: Values) -> Values:

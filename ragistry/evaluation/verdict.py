@@ -75,7 +75,12 @@ def verdict(comparison: Comparison) -> Verdict:
         better = f"better than {baseline} by {low} to {high}{_cost(comparison, best, FOR)}"
         return _decided("use", best, candidate, better)
     if keeps(pairs, comparison.margin):
-        return _decided("keep", str(baseline), candidate, _not_better(comparison, pairs))
+        nearest = max(pairs, key=lambda pair: pair.family_high)
+        name = nearest.a if len(pairs) == 1 else f"the best of {len(pairs)} others, {nearest.a},"
+        reason = f"{name} is at most {_shown(nearest.family_high)} better{_cost(comparison, nearest.a, COSTS)}"
+        if nearest.family_high <= 0:
+            reason = f"{name} is worse by {_shown(-nearest.family_high)} to {_shown(-nearest.family_low)}"
+        return _decided("keep", baseline, candidate, reason)
     return _undecided(comparison, pairs, candidate)
 
 
@@ -118,14 +123,6 @@ def _decided(decision: Decision, technique: str, candidate: bool, reason: str) -
     return Verdict(decision, technique, candidate, sentence)
 
 
-def _not_better(comparison: Comparison, pairs: Sequence[Pair]) -> str:
-    nearest = max(pairs, key=lambda pair: pair.family_high)
-    name = nearest.a if len(pairs) == 1 else f"the best of {len(pairs)} others, {nearest.a},"
-    if nearest.family_high <= 0:
-        return f"{name} is worse by {_shown(-nearest.family_high)} to {_shown(-nearest.family_low)}"
-    return f"{name} is at most {_shown(nearest.family_high)} better{_cost(comparison, nearest.a, COSTS)}"
-
-
 def _undecided(comparison: Comparison, pairs: Sequence[Pair], candidate: bool) -> Verdict:
     """Say how many more questions would decide it, or that the documents do not give so many."""
     pair = max(pairs, key=lambda pair: pair.family_high)
@@ -162,11 +159,9 @@ def _cost(comparison: Comparison, name: str, lead: str) -> str:
         return ""
     if ours > theirs > 0 and lead == COSTS:
         return f"{lead}{ours / theirs:.2g} times as much"
-    return f"{lead}{_milliseconds(abs(ours - theirs))} ms {'more' if ours > theirs else 'less'} a search"
-
-
-def _milliseconds(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+    far = abs(ours - theirs)
+    ms = f"{far:,.0f}" if far >= 10 else f"{far:.1f}".removesuffix(".0")
+    return f"{lead}{ms} ms {'more' if ours > theirs else 'less'} a search"
 
 
 def _shown(value: float) -> str:

@@ -79,8 +79,12 @@ class Dataset:
     starts: dict[str, int] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        if self.spans:
-            self.qrels = _with_spans(self.qrels, self.spans)
+        if self.spans:  # a document with a span is relevant
+            self.qrels = {query: dict(grades) for query, grades in self.qrels.items()}
+            for query, by_document in self.spans.items():
+                for document in by_document:
+                    grades = self.qrels.setdefault(query, {})
+                    grades[document] = max(1, grades.get(document, 1))
         lengths = {document.id: len(document.whole) for document in self.corpus}
         outside = [
             f"query {query!r}: {span_fault(document, start, end, lengths[document])}"
@@ -181,16 +185,6 @@ def raise_together(name: str, problems: Sequence[str]) -> None:
 def span_fault(document: str, start: int, end: int, length: int) -> str:
     """Describe what is wrong with offsets into a document of this length."""
     return f"the span {start} to {end} of {document!r} is not valid; 0 <= start < end <= {length} is required"
-
-
-def _with_spans(qrels: Qrels, spans: Spans) -> Qrels:
-    """Return judgements in which a document with a span is relevant."""
-    joined = {query: dict(grades) for query, grades in qrels.items()}
-    for query, by_document in spans.items():
-        for document in by_document:
-            grades = joined.setdefault(query, {})
-            grades[document] = max(1, grades.get(document, 1))
-    return joined
 
 
 def faults(corpus: Sequence[Text], queries: Mapping[str, str], qrels: Qrels) -> list[str]:

@@ -133,7 +133,14 @@ def read_beir(folder: str | Path, split: str = "test") -> Dataset:
     texts = {document.id: document.whole for document in corpus}
     found = read_queries(queries_file, texts, {document.id: text_offset(document) for document in corpus}, problems)
     if qrels_file is not None:
-        found["qrels"] = _read_qrels(qrels_file, problems)
+        qrels: Qrels = found["qrels"]
+        qrels.clear()
+
+        def take(query: str, document: str, grade: str) -> None:
+            if grade != HEADER[-1]:
+                judge(qrels, query, document, grade)
+
+        fields_of(qrels_file, take, "query<tab>document<tab>whole number", lambda line: line.split("\t"), problems)
     if problems:
         rest = len(problems) - SHOWN
         more = [f"… and {numbered(rest, 'more [line|lines]')}"] if rest > 0 else []
@@ -143,17 +150,6 @@ def read_beir(folder: str | Path, split: str = "test") -> Dataset:
 
 def _present(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
-
-
-def _read_qrels(path: Path, problems: list[str]) -> Qrels:
-    qrels: Qrels = {}
-
-    def take(query: str, document: str, grade: str) -> None:
-        if grade != HEADER[-1]:
-            judge(qrels, query, document, grade)
-
-    fields_of(path, take, "query<tab>document<tab>whole number", lambda line: line.split("\t"), problems)
-    return qrels
 
 
 def read_queries(

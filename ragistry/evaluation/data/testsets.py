@@ -292,14 +292,18 @@ def make_testset(
     for candidate in candidates:
         if candidate.source not in usable and limit is not None and len(usable) >= RESERVE * limit:
             break
-        if reason := _fault(candidate, texts[candidate.source]):
-            left_out[reason] += 1
+        if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
+            left_out["too few meaningful words"] += 1
+        elif contains_words(candidate.text, without(texts[candidate.source], candidate.cuts)):
+            left_out["the document still contains the words of the query"] += 1
         else:
             kept.append(candidate)
             usable.add(candidate.source)
     order = {source.id: place for place, source in enumerate(sources)}
     kept.sort(key=lambda one: order[one.source])
-    ambiguous = _ambiguous(kept)
+    ambiguous: set[int] = set()  # all but the first if they ask for one source, all if they ask for several
+    for first, second, _ in near_duplicates([candidate.text for candidate in kept]):
+        ambiguous |= {second} if kept[first].source == kept[second].source else {first, second}
     kept = _without(kept, ambiguous, "another query has the same words", left_out)
     kept = _without(kept, _surplus(kept, per_document), "", left_out)
     remaining = _cut(texts, kept)
@@ -333,37 +337,14 @@ def make_testset(
     return TestSet(dataset, left_out)
 
 
-def _fault(candidate: Candidate, text: str) -> str:
-    """Return why a query cannot be used; empty if it can."""
-    if len(query_terms(candidate.text)) < TELLING[candidate.kind]:
-        return "too few meaningful words"
-    if contains_words(candidate.text, without(text, candidate.cuts)):
-        return "the document still contains the words of the query"
-    return ""
-
-
-def _ambiguous(candidates: Sequence[Candidate]) -> set[int]:
-    """Return near-duplicates to drop: all but the first if they ask for one source, all if they ask for several."""
-    found: set[int] = set()
-    for first, second, _ in near_duplicates([candidate.text for candidate in candidates]):
-        found |= {second} if candidates[first].source == candidates[second].source else {first, second}
-    return found
-
-
 def _surplus(candidates: Sequence[Candidate], most: int) -> set[int]:
     """Return the candidates of a source above ``most``; one of each kind is kept first."""
-    by_source: defaultdict[str, list[int]] = defaultdict(list)
-    for at, candidate in enumerate(candidates):
-        by_source[candidate.source].append(at)
-    found: set[int] = set()
-    for places in by_source.values():
-        of_kind: Counter[str] = Counter()
-        turns = {}
-        for at in places:
-            of_kind[candidates[at].kind] += 1
-            turns[at] = of_kind[candidates[at].kind]
-        found.update(sorted(places, key=turns.__getitem__)[most:])
-    return found
+    turns: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # of a source: the number in its kind, the place
+    of_kind = Counter[tuple[str, str]]()
+    for at, (_, kind, source, _) in enumerate(candidates):
+        of_kind[source, kind] += 1
+        turns[source].append((of_kind[source, kind], at))
+    return {at for places in turns.values() for _, at in sorted(places)[most:]}
 
 
 def _without(kept: list[Candidate], dropped: set[int], reason: str, left_out: Counter[str]) -> list[Candidate]:

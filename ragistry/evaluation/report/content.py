@@ -319,9 +319,9 @@ def difference(pair: Pair) -> Interval:
     return Interval(pair.difference, pair.family_low, pair.family_high)
 
 
-def signed(value: float, digits: int = 3) -> str:
+def signed(value: float) -> str:
     """Format a number: ``+0.030``, with a minus as wide as the plus."""
-    return f"{value:+z.{digits}f}".replace("-", MINUS)
+    return f"{value:+z.3f}".replace("-", MINUS)
 
 
 def p_value(value: float, significant: bool | None = None) -> str:

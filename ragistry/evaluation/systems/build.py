@@ -389,21 +389,17 @@ def _chunks(chunks: Sequence[Document], known: Sequence[Span], cuts: Sequence[Sp
     for chunk, span in zip(chunks, known or [(0, 0)] * len(chunks), strict=True):
         text, metadata = chunk.content, _without_queries(chunk.metadata, queries)
         if cuts:
-            text, start = _without_cuts(text, span[0] - first, cuts)
+            start = span[0] - first
+            inside = [(max(0, low - start), min(len(text), high - start)) for low, high in cuts]
+            rest = without(text, [cut for cut in inside if cut[0] < cut[1]])
+            start -= sum(min(high, start) - low for low, high in cuts if low < start)
+            if rest != text:
+                start += len(rest) - len(rest.lstrip())
+                text = rest.strip()
             metadata |= {"start": first + start, "end": first + start + len(text)}
         if text:
             found.append(Chunk(text, metadata | {"chunk_index": len(found)}))
     return found
-
-
-def _without_cuts(text: str, start: int, cuts: Sequence[Span]) -> tuple[str, int]:
-    """Return the rest of a chunk that begins at ``start``, and where it begins in the rest of the text."""
-    inside = [(max(0, low - start), min(len(text), high - start)) for low, high in cuts]
-    rest = without(text, [cut for cut in inside if cut[0] < cut[1]])
-    before = sum(min(high, start) - low for low, high in cuts if low < start)
-    if rest == text:
-        return text, start - before
-    return rest.strip(), start - before + len(rest) - len(rest.lstrip())
 
 
 def _without_queries(metadata: Mapping[str, Any], queries: Sequence[str]) -> dict[str, Any]:

@@ -162,29 +162,6 @@ class Corpus:
         """Return the SHA-256, hexadecimal, of the chunks from the library; empty without any."""
         return sha256(json.dumps(self.own, sort_keys=True).encode()).hexdigest() if self.own else ""
 
-    def own_rows(self) -> list[EmbeddedChunk]:
-        """Return the chunks from the library as an ingest writes them, with placeholders for vectors."""
-        known = {"collection": self.dataset.name, "type": "document", "ingested_at": time()}
-        return [
-            EmbeddedChunk(text, metadata | known | dict.fromkeys(("source", "source_file"), self.opaque[name]), [1.0])
-            for name, chunks in self.own.items()
-            for text, metadata in chunks
-        ]
-
-    def reading(self) -> ReadOptions:
-        """Return the sizes for an ingest of the corpus."""
-        longest = max(1, *(len(document.whole) for document in self.dataset.corpus))
-        size = self.chunking.size or longest
-        return ReadOptions(size, self.chunking.overlap, self.chunking.fit, headings=False, language=self.language)
-
-    def sources(self) -> list[CorpusText]:
-        """Return the other documents as sources of an ingest."""
-        return [
-            CorpusText(document.whole, self.opaque[document.id], title=document.title)
-            for document in self.dataset.corpus
-            if document.id not in self.own
-        ]
-
 
 @dataclass(frozen=True, slots=True)
 class CorpusText(SourceText):
@@ -300,10 +277,23 @@ def _verified(home: Path, language: str) -> IndexCost | None:
 def _build(corpus: Corpus, home: Path, progress: Progress | None) -> IndexCost:
     """Cut a corpus, embed the chunks, write them into a store in ``home``, and write a card of the cost."""
     start, cpu, counter = perf_counter(), process_time(), Counter(corpus)
+    dataset, chunking, opaque = corpus.dataset, corpus.chunking, corpus.opaque
+    # The chunks from the library as an ingest writes them, with placeholders for vectors.
+    known = {"collection": dataset.name, "type": "document", "ingested_at": time()}
+    rows = [
+        EmbeddedChunk(text, metadata | known | dict.fromkeys(("source", "source_file"), opaque[name]), [1.0])
+        for name, chunks in corpus.own.items()
+        for text, metadata in chunks
+    ]
+    others = [
+        CorpusText(one.whole, opaque[one.id], title=one.title) for one in dataset.corpus if one.id not in corpus.own
+    ]
+    size = chunking.size or max(1, *(len(document.whole) for document in dataset.corpus))
+    reading = ReadOptions(size, chunking.overlap, chunking.fit, headings=False, language=corpus.language)
     with closing(open_local(home, language=corpus.language)) as store:
-        writer = Collected(store, corpus.own_rows())
-        report = Ingest(cast("LibraryStore", writer), counter, corpus.reading(), corpus.dataset.name).run(
-            corpus.sources(), None if progress is None else lambda _, done, total: progress("indexing", done, total)
+        writer = Collected(store, rows)
+        report = Ingest(cast("LibraryStore", writer), counter, reading, dataset.name).run(
+            others, None if progress is None else lambda _, done, total: progress("indexing", done, total)
         )
         if report.failed:
             raise report.failed[0].cause
