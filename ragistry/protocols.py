@@ -403,7 +403,14 @@ class UnsearchableStore(LibraryStore, Protocol):
         ...
 
     def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
-        """Return the first entries by their number in the store, above ``after``; no number is used twice."""
+        """Return the first entries by their number in the store, above ``after``; no number is used twice.
+
+        One that is recorded as ``failed`` is ``outdated`` while a source of its name and path is stored.
+        """
+        ...
+
+    def sources(self, collection: str | None = None, *, in_part: bool = False) -> list[SourceInfo]:
+        """See `LibraryStore`; ``in_part``: only those that lost text, or whose chunks wait for vectors."""
         ...
 
     def record_unsearchable(

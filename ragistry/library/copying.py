@@ -16,9 +16,8 @@ import numpy as np
 
 from ragistry.errors import StoreError
 from ragistry.library.fit import fit_of
-from ragistry.library.unsearchable import entries_of, keeping
 from ragistry.protocols import FitStore, LibraryStore
-from ragistry.stores.records import chunks_of
+from ragistry.stores.records import chunks_of, entries_of, keeping
 from ragistry.types import Document, EmbeddedChunk, EmbedderFingerprint, Progress, SourceInfo
 from ragistry.utils.fingerprints import check_same_embedder
 from ragistry.utils.ids import chunk_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -164,6 +164,29 @@ class Scope:
         if not self.store.count({"collection": {"$nin": known}} if known else None):
             return []
         return sorted({info.collection for info in self.store.sources() if info.collection not in names.current})
+
+
+def collection_rows(
+    entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo], unsearchable: Mapping[str, int] | None
+) -> list[dict[str, Any]]:
+    """Convert collections to mappings with their numbers, see `list_collections`."""
+    counts = {entry.name: [0, 0] for entry in entries}
+    for info in sources:
+        count = counts.get(info.collection)
+        if count is not None:  # otherwise its collection was created after the entries were read
+            count[0] += 1
+            count[1] += info.chunks
+    return [
+        {
+            "name": entry.name,
+            "display_name": entry.display_name or entry.name,
+            "description": entry.description,
+            "source_count": counts[entry.name][0],
+            "chunk_count": counts[entry.name][1],
+            "unsearchable_count": None if unsearchable is None else unsearchable.get(entry.name, 0),
+        }
+        for entry in entries
+    ]
 
 
 _SEVERAL = {"$eq": "$in", "$in": "$in", "$ne": "$nin", "$nin": "$nin"}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ragistry.config.collections import CollectionsFile
-from ragistry.config.files import CollectionEntry
 from ragistry.errors import (
     CollectionNotFoundError,
     ConfigError,
@@ -28,19 +26,19 @@ from ragistry.library.condition_checks import ValueKinds, check_condition
 from ragistry.library.ingest.methods import IngestMethods, IngestObserver, ObservedEmbedder, ProgressObserver
 from ragistry.library.ingest.source import ReadOptions
 from ragistry.library.ingest.source_metadata import set_metadata
-from ragistry.library.scope import Names, Scope
+from ragistry.library.scope import Names, Scope, collection_rows
 from ragistry.library.search_methods import SearchMethods
 from ragistry.library.unsearchable import (
     UnsearchableMethods,
     entries_named,
     forget_collection,
-    keeping,
     unsearchable_counts,
 )
 from ragistry.models.queries import embedded_together
 from ragistry.protocols import Embedder, Engine, Generator, LibraryStore
 from ragistry.readers.extracted import ExtractLimits
 from ragistry.readers.formats import AddedReader
+from ragistry.stores.records import keeping
 from ragistry.techniques.folding import COPIES, COPY_PLACES, folded, folds, identity, place_name
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.text.phrases import parse_query
@@ -82,7 +80,7 @@ def technique_of(request: SearchRequest, registry: TechniqueRegistry) -> Registe
     return chosen.around(FollowUp(chosen.without_phrases(), previous))
 
 
-class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
+class DocumentService(UnsearchableMethods, IngestMethods, SearchMethods):
     """The collections of documents.yaml, stored in one store.
 
     Args:
@@ -137,22 +135,20 @@ class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
         self, plan: IngestPlan, *, observer: IngestObserver | None = None, engine: Engine | None = None
     ) -> IngestReport:
         """See `IngestMethods.carry_out`."""
-        from ragistry.library.ingest.missing import MissingFiles
         from ragistry.library.ingest.report import say_written, without_missing
         from ragistry.library.ingest.run import Ingest  # not at the top, because searches do not need it
 
         observer, collection, report = observer or ProgressObserver(None), plan.collection, plan.report
         self._complete_renames()
         is_observed = observer.detailed and engine is None  # a worker cannot call the observer
-        lock = partial(self.collections.collection_lock, collection)
-        missing = MissingFiles(self.store, plan, lock)
+        missing = self._missing_files(plan)
         missing.begin()
         ingest = Ingest(
             self.store,
             ObservedEmbedder(self.embedder, observer) if is_observed else self.embedder,
             self.reading,
             collection,
-            lock,
+            missing.lock,
             replace=plan.replace,
             on_workers=None if engine is None else engine.map,
             report=report,
@@ -177,11 +173,6 @@ class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
             raise
         self._wrote(collection, erased=bool(report.updated or report.deleted))
         return report
-
-    def _forget_missing(self, plan: IngestPlan) -> None:
-        from ragistry.library.ingest.missing import MissingFiles
-
-        MissingFiles(self.store, plan, partial(self.collections.collection_lock, plan.collection)).end()
 
     def _check_collection(self, name: str) -> None:
         self.collections.entry(name)
@@ -429,17 +420,20 @@ class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
         """
         self._complete_renames()
         known = {info.source_file: info for info in self.sources(collection)}
-        found = [
-            known.get(source) or entries_named(self.scope, source, collection) or self.source(source, collection)
-            for source in sources
-        ]
-        for one in found:
-            if isinstance(one, list):
-                keeping(self.store).record_unsearchable(gone=one)
-            else:
-                self.store.replace_source(collection, one.source_file, [])
+        found, missing = list[SourceInfo](), list[int]()
+        for source in sources:
+            try:
+                found.append(known.get(source) or self.source(source, collection))
+            except SourceNotFoundError:
+                if not (numbers := entries_named(self.scope, source, collection)):
+                    raise
+                missing += numbers
+        if missing:
+            keeping(self.store).record_unsearchable(gone=missing)
+        for info in found:
+            self.store.replace_source(collection, info.source_file, [])
         self._wrote(collection, erased=True)
-        return sum(one.chunks for one in found if isinstance(one, SourceInfo))
+        return sum(info.chunks for info in found)
 
     def move_source(self, source: str, from_col: str, to_col: str, *, overwrite: bool = False) -> int:
         """Move a source to another collection without embedding it again.
@@ -497,29 +491,6 @@ class DocumentService(IngestMethods, SearchMethods, UnsearchableMethods):
     def _complete_renames(self) -> None:
         self._finish_removal()
         moving.complete_renames(self.collections, self.store)
-
-
-def collection_rows(
-    entries: Sequence[CollectionEntry], sources: Iterable[SourceInfo], unsearchable: Mapping[str, int] | None
-) -> list[dict[str, Any]]:
-    """Convert collections to mappings with their numbers, see `list_collections`."""
-    counts = {entry.name: [0, 0] for entry in entries}
-    for info in sources:
-        count = counts.get(info.collection)
-        if count is not None:  # otherwise its collection was created after the entries were read
-            count[0] += 1
-            count[1] += info.chunks
-    return [
-        {
-            "name": entry.name,
-            "display_name": entry.display_name or entry.name,
-            "description": entry.description,
-            "source_count": counts[entry.name][0],
-            "chunk_count": counts[entry.name][1],
-            "unsearchable_count": None if unsearchable is None else unsearchable.get(entry.name, 0),
-        }
-        for entry in entries
-    ]
 
 
 def source_row(info: SourceInfo) -> dict[str, Any]:

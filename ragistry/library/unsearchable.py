@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import cast
+from typing import TYPE_CHECKING
 
-from ragistry.errors import UnsupportedError
+from ragistry.config.collections import CollectionsFile
 from ragistry.library.scope import Scope
 from ragistry.protocols import LibraryStore, UnsearchableStore
+from ragistry.stores.records import entries_of, keeping
 from ragistry.types import IngestedFolder, SourceInfo, Unsearchable
 from ragistry.utils.ids import composed
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import agreeing, numbered
+
+if TYPE_CHECKING:
+    from ragistry.library.ingest.missing import MissingFiles
+    from ragistry.library.ingest.plan import IngestPlan
 
 NAMED = 3
 """Number of files that a line names."""
@@ -31,27 +37,19 @@ class Position:
     source: str = ""
 
 
-def keeping(store: LibraryStore) -> UnsearchableStore:
-    """Return a store that keeps which files are not searchable. Raises `UnsupportedError` for another one."""
-    if "unsearchable" not in store.abilities:
-        raise UnsupportedError(
-            f"which files are not searchable is not kept by this store, {type(store).__name__}; use the local store or "
-            "Postgres, or read the report of each ingest"
-        )
-    return cast("UnsearchableStore", store)
-
-
-def entries_of(store: UnsearchableStore, after: int = 0) -> Iterator[tuple[int, Unsearchable]]:
-    """Yield the entries of a store by their number, above ``after``; reads a page at a time."""
-    while page := store.unsearchable(after):
-        yield from page
-        after = page[-1][0]
-
-
 class UnsearchableMethods:
     """The methods of `DocumentService` for files that are not searchable."""
 
+    collections: CollectionsFile
     scope: Scope
+
+    def _missing_files(self, plan: IngestPlan) -> MissingFiles:
+        from ragistry.library.ingest.missing import MissingFiles
+
+        return MissingFiles(self.scope.store, plan, partial(self.collections.collection_lock, plan.collection))
+
+    def _forget_missing(self, plan: IngestPlan) -> None:
+        self._missing_files(plan).end()
 
     def unsearchable(self, collection: str | None = None) -> Iterator[Unsearchable]:
         """Yield the files of one collection, or of all, that are not searchable, or not in full.
@@ -99,8 +97,9 @@ def unsearchable_from(
         for stored, own in current.items()
         if collection in (None, own) and (allowed is None or own in allowed)
     }
-    sources = [info for info in scope.sources(collection) if info.collection in names.values()]
-    return _files(store, sources, names, after or Position())
+    if collection is not None:
+        scope.current_names().stored(collection)  # raises
+    return _files(store, names, after or Position())
 
 
 def unsearchable_counts(scope: Scope, allowed: Container[str] | None = None) -> Counter[str] | None:
@@ -151,38 +150,27 @@ def entry_of(store: LibraryStore, info: SourceInfo) -> list[Unsearchable]:
 
 
 def _files(
-    store: UnsearchableStore,
-    sources: Iterable[SourceInfo],
-    names: Mapping[str, str],
-    after: Position,
+    store: UnsearchableStore, names: Mapping[str, str], after: Position
 ) -> Iterator[tuple[Position, Unsearchable]]:
-    """Yield the files that are not searchable, each once, with their positions.
-
-    Args:
-        store: The store.
-        sources: The sources of the collections.
-        names: The collections: their names by those in the store.
-        after: Leave out the files up to this position.
-    """
-    known = {(info.collection, composed(info.source_file)): info for info in sources}
-    in_part = {name: info for name, info in known.items() if info.lost or info.waiting}
+    """Yield the files of collections; ``names``: the names of these by those in the store."""
+    in_part = {
+        (names[info.collection], info.source_file): info
+        for info in store.sources(in_part=True)
+        if info.collection in names and (info.lost or info.waiting)
+    }
     for number, one in entries_of(store, 0 if in_part else after.number):
-        collection = names.get(one.collection)
-        name = collection or "", composed(one.source_file)
-        info = known.get(name)
-        stored = info if info and info.source_path == one.source_path else None
-        if collection is None or (one.kind == "waiting" and not (stored and stored.waiting)):
+        name = names.get(one.collection, ""), one.source_file
+        info = in_part.get(name)
+        if not name[0] or (one.kind == "waiting" and not (info and info.waiting)):
             continue
-        if stored:
-            in_part.pop(name, None)
-        one = replace(one, collection=collection)
-        if stored and one.kind == "failed":
-            one = replace(one, kind="outdated", reason=f"{one.reason}; its old text is searched")
+        if info and info.source_path == one.source_path:
+            del in_part[name]
+        why = f"{one.reason}; its old text is searched" if one.kind == "outdated" else one.reason
         if number > after.number:
-            yield Position(number), one
+            yield Position(number), replace(one, collection=name[0], reason=why)
     for name, info in sorted(in_part.items()):
         if after.number < sys.maxsize or name > (after.collection, after.source):
-            yield Position(sys.maxsize, *name), _in_part(info)
+            yield Position(sys.maxsize, *name), _in_part(replace(info, collection=name[0]))
 
 
 def _in_part(info: SourceInfo) -> Unsearchable:

@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from ragistry.errors import AccessDeniedError
 from ragistry.library.ingest.missing import record_unsent
-from ragistry.library.service import DocumentService, collection_rows, source_row
+from ragistry.library.scope import collection_rows
+from ragistry.library.service import DocumentService, source_row
 from ragistry.library.unsearchable import Position, unsearchable_counts, unsearchable_from
 from ragistry.server.access import Caller
 from ragistry.server.route import caller_of, library_of, needs, new_router, reach_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ragistry.errors import (
     InvalidChunkError,
     InvalidFilterError,
     StoreError,
+    UnsupportedError,
 )
 from ragistry.types import (
     Document,
@@ -27,6 +28,7 @@ from ragistry.types import (
     ScoreKind,
     SourceInfo,
     StageScore,
+    Unsearchable,
     Where,
     ranked,
 )
@@ -40,7 +42,7 @@ from ragistry.utils.wording import agreeing, numbered, shown
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from ragistry.protocols import LibraryStore
+    from ragistry.protocols import LibraryStore, UnsearchableStore
 
 Keys = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -116,6 +118,35 @@ def source_info(
         set_keys=tuple(keys) if isinstance(keys := metadata.get(SET_KEYS), list) else (),
         waiting=waiting,
     )
+
+
+def keeping(store: LibraryStore) -> UnsearchableStore:
+    """Return a store that keeps which files are not searchable. Raises `UnsupportedError` for another one."""
+    if "unsearchable" not in store.abilities:
+        raise UnsupportedError(
+            f"which files are not searchable is not kept by this store, {type(store).__name__}; use the local store or "
+            "Postgres, or read the report of each ingest"
+        )
+    return cast("UnsearchableStore", store)
+
+
+def entries_of(store: UnsearchableStore, after: int = 0) -> Iterator[tuple[int, Unsearchable]]:
+    """Yield the entries of a store by their number, above ``after``; reads a page at a time."""
+    while page := store.unsearchable(after):
+        yield from page
+        after = page[-1][0]
+
+
+def entry_from(fields: Sequence[Any], source: str | None) -> Unsearchable:
+    """Return the entry of stored fields; ``source``: the metadata of the stored source of its name, as JSON."""
+    one = Unsearchable(*fields)
+    is_stored = source is not None and json.loads(source).get("source_path", "") == one.source_path
+    return replace(one, kind="outdated") if one.kind == "failed" and is_stored else one
+
+
+def entry_row(one: Unsearchable) -> tuple[Any, ...]:
+    """Return the fields of an entry as they are stored."""
+    return astuple(replace(one, kind="failed") if one.kind == "outdated" else one)
 
 
 def moved_id(identity: str, metadata: Mapping[str, Any], name: Name, to: str) -> str:

@@ -48,7 +48,7 @@ class Ending(IngestObserver):
 class Folder:
     """A folder that changes at random."""
 
-    NAMES = (*"abcdef", "sub/g", "sub/h", "x\ny", "\U0001f600" * 60, "u\u0308", "n" * 240)
+    NAMES = (*"abcdef", "sub/g", "sub/h", "x\ny", "\U0001f600" * 60, "u\u0308", "n" * 252)
 
     def __init__(self, root: Path, seed: int) -> None:
         self.random, self.root, self.pictures = random.Random(seed), root / "docs 0", 0

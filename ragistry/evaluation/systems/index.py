@@ -34,7 +34,8 @@ from ragistry.evaluation.systems.recorded_answers import TEXTS_AT_ONCE, Recorded
 from ragistry.evaluation.systems.variants import Chunking
 from ragistry.library.embedding import embed_each
 from ragistry.library.fit import measure_if_due
-from ragistry.library.ingest.run import Ingest, refused_error
+from ragistry.library.ingest.missing import refused_error
+from ragistry.library.ingest.run import Ingest
 from ragistry.library.ingest.source import ReadOptions, SourceText
 from ragistry.protocols import Embedder, LibraryStore, as_ranking_store
 from ragistry.readers.extracted import Extracted

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar
 
-from ragistry.errors import ConfigError, SourceError
+from ragistry.errors import ConfigError, RagistryError, SourceError
 from ragistry.library.ingest.source import SourceText
 from ragistry.protocols import Embedder
 from ragistry.readers.extracted import ExtractLimits
@@ -244,7 +245,8 @@ class IngestMethods(ABC):
                     options,
                 )
         except SourceError:
-            self._forget_missing(plan)
+            with suppress(RagistryError):
+                self._forget_missing(plan)
             raise
         observer = observer or ProgressObserver(options.get("progress"))
         observer.planned(plan.report)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ragistry.errors import SourceNotFoundError
+from ragistry.errors import EmbeddingGenerationError, ModelError, SourceNotFoundError
 from ragistry.library.ingest.folder_sync import is_gone
 from ragistry.library.ingest.source import IngestSource, start_of
-from ragistry.library.unsearchable import entries_of, keeping
+from ragistry.stores.records import entries_of, keeping
 from ragistry.types import IngestedFolder, Unsearchable
 from ragistry.utils.ids import composed
 from ragistry.utils.quoting import escaped
@@ -29,6 +29,8 @@ PENDING, SECONDS = 250, 1.0
 """Number and age of the entries that wait for the next write of a source."""
 LONGEST = 1_000
 """Maximum number of characters of a reason."""
+EXCERPT = 60
+"""Number of characters of a chunk in an error."""
 
 
 def entry(
@@ -45,6 +47,12 @@ def entry(
     return Unsearchable(collection, escaped(source_file), escaped(place), folder, kind, reason, time.time())
 
 
+def refused_error(name: str, place: str, text: str, error: ModelError, then: str = "") -> EmbeddingGenerationError:
+    """Return the error for a chunk that the model refused, at a place such as ``chunk 2 of 3``."""
+    start = " ".join(text.split())[:EXCERPT]
+    return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {error}{then}")
+
+
 def file_of(one: Unsearchable) -> str:
     """Return what identifies a file in its collection: its path, or its name."""
     return one.source_path or one.source_file
@@ -57,33 +65,34 @@ class MissingFiles:
 
     Args:
         store: Where they are kept; nothing happens if it keeps none, or is None.
-        plan: The ingest.
+        plan: The ingest; None without a store.
         collection_lock: Returns a context manager for each write, which raises an error if the collection was deleted.
     """
 
     def __init__(
         self,
-        store: LibraryStore | None,
-        plan: IngestPlan,
+        store: LibraryStore | None = None,
+        plan: IngestPlan | None = None,
         collection_lock: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        self._store = cast("UnsearchableStore", store) if store and "unsearchable" in store.abilities else None
-        self._plan = plan
-        self._lock = collection_lock
+        keeps = store is not None and "unsearchable" in store.abilities
+        self._store = cast("UnsearchableStore", store) if keeps else None
+        self._plan = cast("IngestPlan", plan)
+        self.lock = collection_lock
         self._pending: dict[tuple[str, str], Unsearchable] = {}
         self._tried: set[str] = set()
         self._roots: dict[int, str] | None = None
 
     def begin(self) -> None:
         """Record what the plan left out and could not list, unless that is known."""
-        for one in self._plan.missing:
-            self._add(one)
-        folders = [] if self._store is None else changed_folders(self._plan, self._store.folders(self._plan.collection))
-        self.flush(folders)
+        if self._store is not None:
+            for one in self._plan.missing:
+                self._add(one)
+            self.flush(changed_folders(self._plan, self._store.folders(self._plan.collection)))
 
     def add(self, source: IngestSource, reason: object, kind: Literal["failed", "no text"] = "failed") -> None:
         """Record a source that is not searchable; nothing is missing of a file that vanished."""
-        if isinstance(reason, SourceNotFoundError):
+        if self._store is None or isinstance(reason, SourceNotFoundError):
             return
         if self._roots is None:
             folders = self._plan.folders
@@ -94,28 +103,28 @@ class MissingFiles:
 
     def refused(self, collection: str, source_file: str, place: str, error: RagistryError) -> None:
         """Record a source with a chunk that the embedder refuses, and that is found by its words."""
-        self._add(entry(collection, source_file, place, error, kind="waiting"))
+        if self._store is not None:
+            self._add(entry(collection, source_file, place, error, kind="waiting"))
 
     def _add(self, one: Unsearchable) -> None:
         self._tried.add(file_of(one))
-        if self._store is not None:
-            self._pending[one.collection, file_of(one)] = one
+        self._pending[one.collection, file_of(one)] = one
 
     def written_with(self, write: Callable[..., None], *arguments: Any) -> None:
         """Write a source by `replace_source`, and the pending entries with it."""
         write(*arguments, **({"unsearchable": list(self._pending.values())} if self._pending else {}))
         self._pending = {}
 
-    def flush_old(self) -> None:
-        """Write the pending entries if there are many, or if one waits for long."""
+    @property
+    def is_due(self) -> bool:
+        """Whether there are many pending entries, or one waits for long."""
         first = next(iter(self._pending.values()), None)
-        if first and (len(self._pending) >= PENDING or first.at < time.time() - SECONDS):
-            self.flush()
+        return first is not None and (len(self._pending) >= PENDING or first.at < time.time() - SECONDS)
 
     def flush(self, folders: Iterable[IngestedFolder] = ()) -> None:
         """Write the pending entries, and folders."""
         if self._store is not None and (self._pending or folders):
-            with self._lock():
+            with self.lock():
                 self._store.record_unsearchable(list(self._pending.values()), folders=list(folders))
             self._pending = {}
 
@@ -136,7 +145,7 @@ class MissingFiles:
                 if is_past(one):
                     gone.append(number)
         if gone:
-            with self._lock():
+            with self.lock():
                 self._store.record_unsearchable(gone=gone)
 
 

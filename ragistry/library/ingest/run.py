@@ -32,8 +32,7 @@ from ragistry.errors import (
 from ragistry.library.embedding import PLAIN, embed_each, embed_waiting
 from ragistry.library.fit import measure_if_due
 from ragistry.library.ingest.folder_sync import check_same_source, earlier_names, is_same_file, taken
-from ragistry.library.ingest.missing import MissingFiles
-from ragistry.library.ingest.plan import IngestPlan
+from ragistry.library.ingest.missing import MissingFiles, refused_error
 from ragistry.library.ingest.report import Failure, IngestReport
 from ragistry.library.ingest.source import IngestSource, ReadOptions, ReadResult, ToRead, look_at, read_source
 from ragistry.models.known import fit_line, is_english
@@ -57,7 +56,6 @@ CHANGED_AT_ONCE = 4_096
 """Number of chunks of changed sources that may be in memory until the words of all new sources are written."""
 GROUP = 8
 """Number of sources that a worker prepares at once."""
-EXCERPT = 60
 
 Done = TypeVar("Done")
 Result = ReadResult | RagistryError | None
@@ -154,7 +152,7 @@ class Ingest:
         self.on_workers = on_workers
         self._words_first = "words_first" in store.abilities
         self.report = IngestReport() if report is None else report
-        self.missing = missing or MissingFiles(None, IngestPlan(collection))
+        self.missing = missing or MissingFiles()
         self._given: set[tuple[str, str]] = set()
         self._taken: dict[str, IngestSource] = {}
         self._read_again = 0
@@ -228,7 +226,8 @@ class Ingest:
             for done, source in enumerate(sources):
                 if progress is not None:
                     progress(source.source_file, done, len(sources))
-                self.missing.flush_old()
+                if self.missing.is_due:
+                    _patiently(self.missing.flush)
                 prepared = self._prepared(source, next(results))
                 if prepared is None:
                     continue
@@ -487,12 +486,6 @@ def _patiently(call: Callable[..., Done], *arguments: Any) -> Done:
 
 def _is_away(error: Exception) -> bool:
     return isinstance(error, StoreError) and isinstance(error, ConnectionError)
-
-
-def refused_error(name: str, place: str, text: str, error: ModelError, then: str = "") -> EmbeddingGenerationError:
-    """Return the error for a chunk that the model refused, at a place such as ``chunk 2 of 3``."""
-    start = " ".join(text.split())[:EXCERPT]
-    return EmbeddingGenerationError(f"{name!r} cannot be embedded: {place} ({start!r}) was refused: {error}{then}")
 
 
 def _grouped(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:

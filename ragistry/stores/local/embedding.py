@@ -11,13 +11,31 @@ from typing import TYPE_CHECKING
 
 from ragistry.stores.local import rows
 from ragistry.stores.local.database import advance, read_head
-from ragistry.stores.records import fit_to_json, is_of, superseded_error
+from ragistry.stores.records import fit_to_json, is_of, recorded_fit, superseded_error
 from ragistry.stores.vectors import checked_vectors
 from ragistry.types import Chunk, EmbedderFingerprint, Fit
 from ragistry.utils.fingerprints import to_json
 
 if TYPE_CHECKING:
     from ragistry.protocols import Vectors
+    from ragistry.stores.local.database import Database
+
+
+class FitRecord:
+    """The methods of `protocols.FitStore`."""
+
+    _database: Database
+
+    def fit(self) -> Fit | None:
+        with self._database.read() as connection:
+            return recorded_fit(read_head(connection).fit)
+
+    def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
+        with self._database.write() as connection:
+            head = read_head(connection)
+            if is_of(head.embedder, fingerprint):
+                connection.execute("UPDATE head SET fit = ?", (fit_to_json(fit),))
+                advance(connection, head)
 
 
 def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:
@@ -25,14 +43,6 @@ def record_embedder(connection: sqlite3.Connection, fingerprint: EmbedderFingerp
     connection.execute(
         "UPDATE head SET embedder = ?, dimension = ?, fit = NULL", (to_json(fingerprint), fingerprint.dimension)
     )
-
-
-def record_fit(connection: sqlite3.Connection, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
-    """Record how well this embedder knows the texts, unless it was replaced meanwhile."""
-    head = read_head(connection)
-    if is_of(head.embedder, fingerprint):
-        connection.execute("UPDATE head SET fit = ?", (fit_to_json(fit),))
-        advance(connection, head)
 
 
 def begin(connection: sqlite3.Connection, fingerprint: EmbedderFingerprint) -> None:

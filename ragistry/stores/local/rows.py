@@ -57,6 +57,7 @@ _TEXTS = (
     "ON collection = json_extract(value, '$[0]') AND source_file = json_extract(value, '$[1]') "
     "CROSS JOIN chunks ON chunks.source = sources.id"
 )
+_IN_PART = """(instr(metadata, '"lost":') OR id IN (SELECT source FROM waiting JOIN chunks USING (key)))"""
 _UNKNOWN = (-1, -1, "", -1)
 _CONTENT = "text, chunks.metadata, coalesce(sources.metadata, '{}')"
 
@@ -161,6 +162,14 @@ def move(connection: sqlite3.Connection, name: Name, to: str) -> int:
     connection.execute("UPDATE sources SET collection = ? WHERE id = ?", (to, source[0]))
     unsearchable.move_file(connection, name, common.get("source_path", ""), to)
     return len(rows)
+
+
+def move_collection(connection: sqlite3.Connection, collection: str, to: str) -> int:
+    """Move every source of a collection to another one and return the number of chunks."""
+    names = [(collection, info.source_file) for info in list_sources(connection, collection)]
+    moved = sum(move(connection, name, to) for name in names)
+    unsearchable.move_all(connection, collection, to)
+    return moved
 
 
 def put_vectors(connection: sqlite3.Connection, table: str, keys: Iterable[int], vectors: Vectors) -> None:
@@ -425,11 +434,14 @@ def _chunk(text: str, own: str, shared: str, *, names: Mapping[str, Any] = Mappi
     return Chunk(text, {**names, **first, **second})
 
 
-def list_sources(connection: sqlite3.Connection, collection: str | None) -> list[SourceInfo]:
-    """List the sources, ordered by collection and name; see `source_info`."""
+def list_sources(connection: sqlite3.Connection, collection: str | None, *, in_part: bool = False) -> list[SourceInfo]:
+    """List the sources, ordered by collection and name; see `source_info`.
+
+    ``in_part``: only those that lost text, or whose chunks wait for vectors.
+    """
     found = connection.execute(
-        "SELECT collection, source_file, chunks, whole, metadata, id FROM sources "
-        f"{'WHERE collection = ?' if collection else ''} ORDER BY collection, source_file",
+        f"SELECT collection, source_file, chunks, whole, metadata, id FROM sources WHERE {_IN_PART if in_part else 1} "
+        f"{'AND collection = ?' if collection else ''} ORDER BY collection, source_file",
         (collection,) if collection else (),
     ).fetchall()
     metadatas = json.loads(f"[{','.join([row[4] for row in found])}]")

@@ -21,7 +21,7 @@ from ragistry.stores.local.database import FILE, Database, Head, advance, openin
 from ragistry.stores.local.index import DerivedIndex, Stale, View
 from ragistry.stores.local.salvage import discard_kept, faults, rebuilt_indexes, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
-from ragistry.stores.local.unsearchable import UnsearchableRows, move_all, put
+from ragistry.stores.local.unsearchable import UnsearchableRows, put
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
@@ -33,7 +33,6 @@ from ragistry.types import (
     Document,
     EmbeddedChunk,
     EmbedderFingerprint,
-    Fit,
     Ranking,
     Repair,
     ScoreKind,
@@ -59,7 +58,7 @@ SCORES: dict[str, tuple[str, ScoreKind]] = {"words": ("bm25", "bm25"), "vectors"
 """Stage and kind of the scores of each index."""
 
 
-class LocalStore(UnsearchableRows):
+class LocalStore(UnsearchableRows, embedding.FitRecord):
     """A store in one folder. Thread-safe; a forked child has to open it again.
 
     Acknowledged writes survive a kill and a power cut. A source is its old version or its new one. Indexes are checked
@@ -184,10 +183,7 @@ class LocalStore(UnsearchableRows):
         check_source(to_collection, "any", ())
         with self._database.write() as connection:
             advance(connection, read_head(connection))
-            names = rows.list_sources(connection, from_collection)
-            moved = sum(rows.move(connection, (from_collection, info.source_file), to_collection) for info in names)
-            move_all(connection, from_collection, to_collection)
-            return moved
+            return rows.move_collection(connection, from_collection, to_collection)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
         known, condition = records.check_deletion(ids, where)
@@ -424,21 +420,13 @@ class LocalStore(UnsearchableRows):
         with self._database.read() as connection:
             return rows.count(connection) if condition is None else len(selected_keys(connection, condition))
 
-    def sources(self, collection: str | None = None) -> list[SourceInfo]:
+    def sources(self, collection: str | None = None, *, in_part: bool = False) -> list[SourceInfo]:
         with self._database.read() as connection:
-            return rows.list_sources(connection, collection)
+            return rows.list_sources(connection, collection, in_part=in_part)
 
     def embedder(self) -> EmbedderFingerprint | None:
         with self._database.read() as connection:
             return records.recorded_embedder(read_head(connection))
-
-    def fit(self) -> Fit | None:
-        with self._database.read() as connection:
-            return records.recorded_fit(read_head(connection).fit)
-
-    def record_fit(self, fit: Fit, fingerprint: EmbedderFingerprint) -> None:
-        with self._database.write() as connection:
-            embedding.record_fit(connection, fit, fingerprint)
 
     def version(self) -> int:
         """Return a number that grows with every write of any process."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from ragistry.stores.records import Name, compact_json
+from ragistry.stores.records import Name, compact_json, entry_from, entry_row
 from ragistry.types import IngestedFolder, Unsearchable
 
 if TYPE_CHECKING:
@@ -45,8 +44,12 @@ class UnsearchableRows:
 
     def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
         with self._database.read() as connection:
-            rows = connection.execute("SELECT * FROM unsearchable WHERE key > ? ORDER BY key LIMIT ?", (after, limit))
-            return [(key, Unsearchable(*fields)) for key, *fields in rows]
+            rows = connection.execute(
+                "SELECT unsearchable.*, metadata FROM unsearchable LEFT JOIN sources USING (collection, source_file) "
+                "WHERE key > ? ORDER BY key LIMIT ?",
+                (after, limit),
+            )
+            return [(key, entry_from(fields, source)) for key, *fields, source in rows]
 
     def record_unsearchable(
         self,
@@ -83,7 +86,7 @@ def put(connection: sqlite3.Connection, entries: Sequence[Unsearchable]) -> None
     connection.executemany(f"DELETE FROM unsearchable WHERE {OF_FILE}", files)
     connection.executemany(
         "INSERT INTO unsearchable (collection, source_file, place, folder, kind, reason, at) VALUES (?,?,?,?,?,?,?)",
-        map(astuple, entries),
+        map(entry_row, entries),
     )
 
 

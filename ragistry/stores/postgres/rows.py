@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ragistry.protocols import Vectors
 
 INFO = ("source", "source_hash", "ingested_at", "source_path", "lost", SET_KEYS)
+LOST = """ AND strpos(info, '"lost":') > 0"""
 _CHUNKS = "COPY chunks (key, id, source, collection, source_file, hash, metadata, facets, text) FROM STDIN"
 
 
@@ -110,6 +111,14 @@ def move(write: Transaction, name: Name, to: str) -> int:
     connection.execute("UPDATE sources SET collection = %s WHERE id = %s", (escaped(to), source))
     unsearchable.move_file(connection, name, place, to)
     return len(rows)
+
+
+def move_collection(write: Transaction, collection: str, to: str) -> int:
+    """Move every source of a collection to another one and return the number of chunks."""
+    names = [(collection, info.source_file) for info in list_sources(write.connection, collection)]
+    moved = sum(move(write, name, to) for name in names)
+    unsearchable.move_all(write.connection, collection, to)
+    return moved
 
 
 def put_vectors(connection: Connection, table: str, keys: Sequence[int], vectors: Vectors) -> None:
@@ -299,11 +308,11 @@ def chunks_where(connection: Connection, which: Sql, limit: int | None = None) -
             yield key, Chunk(unescaped(text), {"source_file": unescaped(name or ""), **json.loads(metadata)})
 
 
-def list_sources(connection: Connection, collection: str | None) -> list[SourceInfo]:
-    """List the sources, ordered by collection and name; see `source_info`."""
+def list_sources(connection: Connection, collection: str | None, *, in_part: bool = False) -> list[SourceInfo]:
+    """List the sources, ordered by collection and name; see `source_info`. ``in_part``: only those that lost text."""
     rows = connection.execute(
-        "SELECT collection, source_file, chunks, whole, info FROM sources WHERE %(name)s::text IS NULL "
-        "OR collection = %(name)s ORDER BY collection, source_file",
+        "SELECT collection, source_file, chunks, whole, info FROM sources WHERE (%(name)s::text IS NULL "
+        f"OR collection = %(name)s){LOST * in_part} ORDER BY collection, source_file",
         {"name": escaped(collection) if collection else None},
     ).fetchall()
     return [

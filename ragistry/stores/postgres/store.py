@@ -25,7 +25,7 @@ from ragistry.stores.local.words import WordView
 from ragistry.stores.postgres import embedding, rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.embedding import record_embedder
-from ragistry.stores.postgres.unsearchable import UnsearchableRows, move_all, put
+from ragistry.stores.postgres.unsearchable import UnsearchableRows, put
 from ragistry.stores.postgres.vectors import build_index, nearest
 from ragistry.stores.postgres.where import condition
 from ragistry.stores.postgres.words import ChangePosition, FollowingWords
@@ -93,8 +93,6 @@ class PostgresStore(UnsearchableRows):
     abilities = frozenset({"text", "reembed", "fit", "unsearchable"})
 
     class Config(BaseModel):
-        """The settings of ``store: {use: postgres}``."""
-
         model_config = ConfigDict(extra="forbid")
 
         url: str = Field(repr=False, description="address of the database: postgresql://user@host:5432/database")
@@ -206,14 +204,7 @@ class PostgresStore(UnsearchableRows):
 
     def move_collection(self, from_collection: str, to_collection: str) -> int:
         check_source(to_collection, "any", ())
-
-        def move(write: Transaction) -> int:
-            names = rows.list_sources(write.connection, from_collection)
-            moved = sum(rows.move(write, (from_collection, info.source_file), to_collection) for info in names)
-            move_all(write.connection, from_collection, to_collection)
-            return moved
-
-        return self._write(move, repeatable=False)
+        return self._write(lambda write: rows.move_collection(write, from_collection, to_collection), repeatable=False)
 
     def delete(self, *, ids: Sequence[str] | None = None, where: Where | None = None) -> int:
         known, normalised = check_deletion(ids, where)
@@ -415,8 +406,7 @@ class PostgresStore(UnsearchableRows):
 
         def find(connection: Connection) -> list[Document]:
             keys = rows.keys_of(connection, ids)
-            found = rows.documents(connection, list(keys.values()))
-            return in_order(ids, keys, found)
+            return in_order(ids, keys, rows.documents(connection, list(keys.values())))
 
         return self._read(find)
 
@@ -448,8 +438,8 @@ class PostgresStore(UnsearchableRows):
         statement = f"SELECT count(*) FROM chunks WHERE {which.text}"
         return self._read(lambda connection: int(connection.execute(statement, which.values).fetchone()[0]))  # type: ignore[index]
 
-    def sources(self, collection: str | None = None) -> list[SourceInfo]:
-        return self._read(lambda connection: rows.list_sources(connection, collection))
+    def sources(self, collection: str | None = None, *, in_part: bool = False) -> list[SourceInfo]:
+        return self._read(lambda connection: rows.list_sources(connection, collection, in_part=in_part))
 
     def embedder(self) -> EmbedderFingerprint | None:
         return self._read(lambda connection: recorded_embedder(self._head(connection)))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from ragistry.stores.postgres.where import escaped, unescaped
-from ragistry.stores.records import Name, compact_json
+from ragistry.stores.records import Name, compact_json, entry_from, entry_row
 from ragistry.types import IngestedFolder, Unsearchable
 
 if TYPE_CHECKING:
@@ -44,9 +43,12 @@ class UnsearchableRows:
     _write: Callable[[Callable[[Transaction], Any]], Any]
 
     def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
-        query = "SELECT * FROM unsearchable WHERE key > %s ORDER BY key LIMIT %s"
+        query = (
+            "SELECT key, unsearchable.collection, unsearchable.source_file, place, folder, kind, reason, at, info "
+            "FROM unsearchable LEFT JOIN sources USING (collection, source_file) WHERE key > %s ORDER BY key LIMIT %s"
+        )
         rows = self._read(lambda connection: connection.execute(query, (after, limit)).fetchall())
-        return [(key, Unsearchable(*_with_texts(fields, unescaped))) for key, *fields in rows]
+        return [(key, entry_from([*map(unescaped, texts), at], source)) for key, *texts, at, source in rows]
 
     def record_unsearchable(
         self,
@@ -86,7 +88,7 @@ def put(connection: Connection, entries: Sequence[Unsearchable]) -> None:
         connection.cursor().executemany(
             "INSERT INTO unsearchable (collection, source_file, place, folder, kind, reason, at) "
             "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-            [_with_texts(astuple(one), escaped) for one in entries],
+            [[escaped(field) if isinstance(field, str) else field for field in entry_row(one)] for one in entries],
         )
 
 
@@ -115,7 +117,3 @@ def move_all(connection: Connection, collection: str, to: str) -> None:
     )
     for table in ("unsearchable", "folders"):
         connection.execute(f"UPDATE {table} SET collection = %s WHERE collection = %s", names)
-
-
-def _with_texts(values: Iterable[Any], change: Callable[[str], str]) -> list[Any]:
-    return [change(value) if isinstance(value, str) else value for value in values]

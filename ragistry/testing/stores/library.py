@@ -354,6 +354,8 @@ class UnsearchableConformance:
         store.replace_source("notes", "a.md", kept("/f/a.md"))
         assert entries(store) == [other, text]
         store.record_unsearchable([one], gone=[first])
+        assert [(entry.source_path, entry.kind) for entry in entries(store)][-1] == ("/f/a.md", "outdated")
+        assert store.sources(in_part=True) == []
         store.replace_source("notes", "a.md", [])
         assert entries(store) == [text]
         store.replace_source("notes", "a.md", source("notes", "a.md", ["East."]))
