@@ -29,7 +29,7 @@ from ragistry.evaluation.result import MARGIN, Comparison
 from ragistry.evaluation.statistics import check_fraction
 from ragistry.evaluation.summary import Design, summarise
 from ragistry.evaluation.systems.build import Contenders
-from ragistry.evaluation.systems.systems import System, unbuilt, versions
+from ragistry.evaluation.systems.systems import unbuilt, versions
 from ragistry.evaluation.systems.variants import (
     CHUNK_SIZE,
     EMBED_MODEL,
@@ -147,15 +147,25 @@ def compare(
         systems, embedder, asking.answers = contenders.systems, contenders.embedder, contenders.kept
         asking.failures.update({name: failure(error) for name, error in contenders.errors.items()})
         asking.run(systems)
+    built = {one.name: one.configuration for one in systems if EMBED_MODEL in one.configuration}
+    models = {str(one.embed_model): built[one.name][EMBED_MODEL] for one in columns if one.name in built}
+    own_stores = [one.name for one in systems if one.run is None and (one.index is None or one.index.contents)]
+    inexact = f"exact, except {', '.join(own_stores)}: as their own store searches"
     origin = {
         "dataset": _dataset_record(tested),
         "groups": {query: group for query, group in tested.groups.items() if group != query},
         "evidence": tested.evidence(),
         "techniques": {one.name: one.configuration for one in systems},
         "embedder": None if embedder is None else embedder.model,
-        **({"embedders": _embedders(columns, systems)} if embed_models else {}),
+        **({"embedders": models} if embed_models else {}),
         "measures": [str(measure) for measure in parsed],
-        "asking": _asking_record(systems, asking),
+        "asking": {
+            "depth": asking.depth,
+            "warm_up_queries": WARM_UP,
+            "timing": "a search for the technique's own number of results; "
+            f"the median of {1 + timing_repeats} on up to {TIMED} queries, if they are fast",
+            "search": inexact if own_stores else "exact: every vector is compared",
+        },
         "seed": seed,
         "versions": {"python": platform.python_version()} | versions(),
         "machine": {
@@ -223,12 +233,6 @@ def _first_variant(name: str | None, columns: Sequence[Variant]) -> str | None:
     return own[0] if own and name not in {column.name for column in columns} else name
 
 
-def _embedders(columns: Sequence[Variant], systems: Sequence[System]) -> dict[str, Any]:
-    """Return the identity of each named model that was compared."""
-    built = {one.name: one.configuration for one in systems if EMBED_MODEL in one.configuration}
-    return {str(one.embed_model): built[one.name][EMBED_MODEL] for one in columns if one.name in built}
-
-
 def _check_options(
     columns: Sequence[Variant],
     baseline: str | None,
@@ -286,17 +290,6 @@ def _dataset_record(dataset: Dataset) -> dict[str, Any]:
         "relevant": sum(grade > 0 for grades in dataset.qrels.values() for grade in grades.values()),
         "spans": sum(len(spans) for by_document in dataset.spans.values() for spans in by_document.values()),
         "synthetic": synthetic if made else None,
-    }
-
-
-def _asking_record(systems: Sequence[System], asking: Asking) -> dict[str, Any]:
-    own = ", ".join(one.name for one in systems if one.run is None and (one.index is None or one.index.contents))
-    return {
-        "depth": asking.depth,
-        "warm_up_queries": WARM_UP,
-        "timing": "a search for the technique's own number of results; "
-        f"the median of {1 + asking.timing_repeats} on up to {TIMED} queries, if they are fast",
-        "search": f"exact, except {own}: as their own store searches" if own else "exact: every vector is compared",
     }
 
 

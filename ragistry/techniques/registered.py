@@ -67,21 +67,6 @@ class RegisteredTechnique:
             ``asks_model`` of the class says, else true for a technique that has one of them as an attribute.
     """
 
-    __slots__ = (
-        "_checks_arguments",
-        "_checks_results",
-        "_has_model",
-        "_least",
-        "_phrases",
-        "asks_model",
-        "can_rank",
-        "entry",
-        "name",
-        "sets_top_k",
-        "stable_order",
-        "technique",
-    )
-
     def __init__(
         self,
         name: str,
@@ -216,13 +201,8 @@ def registered(name: str, technique: Any) -> RegisteredTechnique:
 
 def name_error(error: Exception, technique: str, remedy: str = "") -> None:
     """Add a note to an exception of a technique's code: the name of the technique and the line in the user's file."""
-    line = _own_line(error)
-    if line or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
-        error.add_note(f"technique {technique!r} failed{line}{remedy}")
-
-
-def _own_line(error: Exception) -> str:
-    """Find the innermost line of a file that is neither part of this package nor installed; else return ""."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    # The lines of files that are neither part of this package nor installed; the innermost is the last one.
     own = [f" at {file}:{line}" for file, line in frames if not file.startswith((*INSTALLED, "<"))]
-    return own[-1] if own else ""
+    if own or not isinstance(error, RagistryError):  # if only our code ran, its message is enough
+        error.add_note(f"technique {technique!r} failed{''.join(own[-1:])}{remedy}")

@@ -165,7 +165,13 @@ class Contenders:
                         "embedders; remove that key, or --embed-model (in Python, embed_models)"
                     )
             if not is_ready(given) and one.name not in self.errors:
-                self.wants[one.name] = _wanted(registry, one, given)
+                if _is_function(given):
+                    wanted: set[Want] = {(name, None) for name in parameters_of(given)}
+                elif not one.chunking.library and router_of(registry, one.entry):
+                    wanted = set()  # it cannot be built
+                else:
+                    wanted = set[Want]().union(*(wants(registry, name) for name in with_bases(registry, one.entry)))
+                self.wants[one.name] = wanted
         return entered, registry
 
     def _temporary(self) -> Path:
@@ -319,15 +325,6 @@ def _check(contenders: Contenders, variants: Sequence[Variant]) -> None:
                 f"{numbered(len(dataset.synthetic), '[query|queries]')} that a program made; leave out --chunk-size "
                 "(in Python, chunk_size), so that an index with hidden names is searched"
             )
-
-
-def _wanted(registry: TechniqueRegistry, variant: Variant, given: Any) -> set[Want]:
-    """Return the resources that a variant and its bases need; none if it cannot be built."""
-    if _is_function(given):
-        return {(name, None) for name in parameters_of(given)}
-    if not variant.chunking.library and router_of(registry, variant.entry):
-        return set()
-    return set[Want]().union(*(wants(registry, name) for name in with_bases(registry, variant.entry)))
 
 
 def _is_function(given: Any) -> bool:
