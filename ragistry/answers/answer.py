@@ -165,16 +165,12 @@ class Answerer:
         generator: The generator.
         embedder: The embedder that compares sentences.
         language: Language of documents whose metadata have none.
-        prompt: The prompt, with ``{query}`` and ``{passages}``.
     """
 
-    def __init__(
-        self, generator: Generator, embedder: Embedder, *, language: str = "english", prompt: str = PROMPT
-    ) -> None:
+    def __init__(self, generator: Generator, embedder: Embedder, *, language: str = "english") -> None:
         self.generator = as_generator(generator)
         self.embedder = as_embedder(embedder)
         self.language = "english" if language == AUTO else language
-        self.prompt = prompt
 
     def answer(
         self,
@@ -245,7 +241,7 @@ class Answerer:
         said = [no_passage(answer.unknown_words), previous and f"this follows the question: {previous}"]
         question = " ".join([answer.query, *(f"({one[0].upper()}{one[1:]})" for one in said if one)])
         passages = numbered_passages([readable_text(document) for document in answer.documents], CHARACTERS)
-        prompt = filled(self.prompt, query=" ".join(question.split()), passages=passages)
+        prompt = filled(PROMPT, query=" ".join(question.split()), passages=passages)
         stream = getattr(self.generator, "stream", None)
         pieces = stream(prompt) if callable(stream) else [self.generator.generate(prompt)]
         yield from stream_without_reasoning(pieces)

@@ -167,19 +167,15 @@ def without_begun_citation(text: str) -> str:
 
 def _words(text: str) -> tuple[Kind, str]:
     """Return the kind of a block, and its text without marker and citations."""
-    text = _without_citations(text).lstrip()
-    for kind, marker in _MARKERS.items():
-        if found := marker.match(text):
-            return kind, text[found.end() :]
-    return "paragraph", text
-
-
-def _without_citations(text: str) -> str:
     parts, at = [], 0
     for mark in find_citations(text):
         parts.append(text[at : mark.start()])
         at = mark.end()
-    return _LINES_WITHOUT_WORDS.sub("", "".join([*parts, text[at:]]))
+    text = _LINES_WITHOUT_WORDS.sub("", "".join([*parts, text[at:]])).lstrip()
+    for kind, marker in _MARKERS.items():
+        if found := marker.match(text):
+            return kind, text[found.end() :]
+    return "paragraph", text
 
 
 def _starts(text: str, marks: Sequence[tuple[int, int, list[int]]], fences: Sequence[re.Match[str]]) -> list[int]:
@@ -210,7 +206,12 @@ def _shared(text: str, sentences: Sequence[CitedSentence]) -> list[CitedSentence
         introduces = not one.numbers or following.kind in ("item", "row", "code")
         if introduces and _LEAD_IN.search(one.text) and "\n" in between:
             found[at] = one._replace(claims=False)
-        elif not one.numbers and one.kind in ("paragraph", "item", "quote") and _continues(following, between):
+        elif (
+            not one.numbers
+            and one.kind in ("paragraph", "item", "quote")
+            and following.kind == "paragraph"
+            and between.count("\n") < 2  # in the same paragraph
+        ):
             found[at] = one._replace(numbers=following.numbers)
     of_lead_in: tuple[int, ...] = ()
     for at, one in enumerate(found):
@@ -223,15 +224,8 @@ def _shared(text: str, sentences: Sequence[CitedSentence]) -> list[CitedSentence
             found[at] = one._replace(numbers=of_lead_in)
         if _LEAD_IN.search(one.text):
             of_lead_in = one.numbers
-        elif one.kind in ("heading", "code") or (one.kind == "paragraph" and _starts_line(text, before, one)):
+        elif one.kind in ("heading", "code") or (
+            one.kind == "paragraph" and (before is None or "\n" in text[before.end : one.start])
+        ):
             of_lead_in = ()
     return found
-
-
-def _starts_line(text: str, before: CitedSentence | None, sentence: CitedSentence) -> bool:
-    return before is None or "\n" in text[before.end : sentence.start]
-
-
-def _continues(sentence: CitedSentence, between: str) -> bool:
-    """Return whether a sentence is in the same paragraph as the one before it."""
-    return sentence.kind == "paragraph" and between.count("\n") < 2

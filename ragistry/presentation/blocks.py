@@ -149,7 +149,12 @@ def _of_markdown(text: str) -> Iterator[PassageBlock]:
                     yield PassageBlock("code", token.content.rstrip(), depth=len(counters), lines=((0, first),))
             case "html_block":
                 plain = unescape(_TAG.sub(lambda tag: " " + "\n" * tag[0].count("\n"), token.content))
-                words, starts = _in_one_line(plain.split("\n"))
+                words, starts = "", []
+                for number, part in enumerate(plain.split("\n")):
+                    if part := " ".join(part.split()):
+                        words += " " if words else ""
+                        starts.append((len(words), number))
+                        words += part
                 if words:
                     yield PassageBlock("paragraph", words, lines=_from(line, starts))
             case "inline":
@@ -173,17 +178,6 @@ def _of_markdown(text: str) -> Iterator[PassageBlock]:
 
 def _from(first: int, starts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple((start, first + number) for start, number in starts)
-
-
-def _in_one_line(lines: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Join lines by blanks; also return the offset of each line with its number."""
-    text, starts = "", []
-    for number, line in enumerate(lines):
-        if words := " ".join(line.split()):
-            text += " " if text else ""
-            starts.append((len(text), number))
-            text += words
-    return text, starts
 
 
 def _inline(line: Token) -> tuple[str, tuple[Style, ...], list[tuple[int, int]]]:

@@ -106,7 +106,11 @@ def separate_cards(documents: Sequence[Document], query: str, language: str, roo
 
 def _by_coverage(parts: Sequence[Part], query: str, language: str) -> list[Part]:
     """Sort the passages of a source, such that the first ones have as many words of the query as possible."""
-    terms = [_terms_in(excerpt_line(part.excerpt), part.document, query, language) for part in parts]
+    terms = list[set[str]]()
+    for part in parts:
+        own = chunk_language(part.document.metadata, language)
+        found = matches(excerpt_line(part.excerpt), marked_terms(query, own), own)
+        terms.append({term for match in found for term in match.terms})
     counts = Counter(term for found in terms for term in found)
     left, covered = list(range(len(parts))), set[str]()
     ordered: list[Part] = []
@@ -117,11 +121,6 @@ def _by_coverage(parts: Sequence[Part], query: str, language: str) -> list[Part]
         ordered.append(parts[number])
         covered |= terms[number]
     return ordered
-
-
-def _terms_in(text: str, document: Document, query: str, language: str) -> set[str]:
-    own = chunk_language(document.metadata, language)
-    return {term for match in matches(text, marked_terms(query, own), own) for term in match.terms}
 
 
 def _repeats(part: Part, other: Part) -> bool:

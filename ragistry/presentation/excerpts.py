@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -115,13 +115,11 @@ def _with_content(blocks: Sequence[PassageBlock], text: str) -> Sequence[Passage
                 start = sum(len(line) + 1 for line in lines[: filled[0]])
                 end = sum(len(line) + 1 for line in lines[: filled[-1] + 1]) - 1
                 kept.append(_part(block, start, end))
-        elif block.kind == "heading" or not _is_empty(block, empty):
+        elif block.kind == "heading" or (
+            has_words(block.text) and not (block.lines and all(line in empty for _, line in block.lines))
+        ):
             kept.append(block)
     return kept if any(block.kind != "heading" for block in kept) else blocks
-
-
-def _is_empty(block: PassageBlock, empty: Collection[int]) -> bool:
-    return not has_words(block.text) or bool(block.lines and all(line in empty for _, line in block.lines))
 
 
 def excerpt(blocks: Sequence[PassageBlock], query: str, language: str) -> Excerpt:
@@ -136,7 +134,19 @@ def _around(answer: AnsweringLine, blocks: Sequence[PassageBlock], query: str, l
     found = [matches(block.text, terms, language) for block in blocks]
     units = [unit for number, block in enumerate(blocks) for unit in _units(number, block, found[number])]
     units = [unit for unit in units if has_words(unit.text)] or units
-    first, last = _grown(units, _answering(units, answer), room)
+    first = _answering(units, answer)
+    last, left = first + 1, room - len(units[first].text)
+    while True:  # of two neighbours that fit, the one with more matches first
+        fits_before = first > 0 and len(units[first - 1].text) <= left
+        fits_after = last < len(units) and len(units[last].text) <= left
+        if fits_after and not (fits_before and len(units[first - 1].matches) > len(units[last].matches)):
+            left -= len(units[last].text)
+            last += 1
+        elif fits_before:
+            first -= 1
+            left -= len(units[first].text)
+        else:
+            break
     if last < len(units) and units[last - 1].text.rstrip(" *_`").endswith((":", "\uff1a")):
         sizes = accumulate(len(unit.text) for unit in units[last:])
         last += max(1, sum(size <= room // 2 for size in sizes))  # what this lead-in introduces
@@ -146,8 +156,13 @@ def _around(answer: AnsweringLine, blocks: Sequence[PassageBlock], query: str, l
         own = list(group)
         start, end = own[0].start, own[-1].end
         if end - start > room:
-            starts = [one.start for unit in own for one in unit.matches]
-            start, end = _with_matches(blocks[number].text, starts, start, end, room)
+            starts, text = [one.start for unit in own for one in unit.matches], blocks[number].text
+            if starts:  # the window with most matches, in a text that cannot be cut at sentences
+                ends = [bisect_left(starts, at + 0.7 * room) for at in starts]
+                densest = starts[max(range(len(starts)), key=lambda place: ends[place] - place)]
+                begin = max(start, densest - room // 4)
+                start = begin if begin == start else text.find(" ", begin, densest) + 1 or begin
+            end = _word_end(text, min(end, start + room))
             before, after = before or start > own[0].start, after or end < own[-1].end
         parts.append(_part(_marked(blocks[number], found[number]), start, end))
     return Excerpt(tuple(part for part in parts if part.text), before, after)
@@ -162,22 +177,6 @@ def _answering(units: Sequence[_Unit], answer: AnsweringLine) -> int:
 
 def _terms(found: Sequence[Match]) -> set[str]:
     return {term for match in found for term in match.terms}
-
-
-def _grown(units: Sequence[_Unit], first: int, room: int) -> tuple[int, int]:
-    """Return the units ``[first, last)`` around one: of two neighbours that fit, the one with more matches first."""
-    last, room = first + 1, room - len(units[first].text)
-    while True:
-        fits_before = first > 0 and len(units[first - 1].text) <= room
-        fits_after = last < len(units) and len(units[last].text) <= room
-        if fits_after and not (fits_before and len(units[first - 1].matches) > len(units[last].matches)):
-            room -= len(units[last].text)
-            last += 1
-        elif fits_before:
-            first -= 1
-            room -= len(units[first].text)
-        else:
-            return first, last
 
 
 def excerpt_line(part: Excerpt) -> str:
@@ -195,17 +194,6 @@ def _units(number: int, block: PassageBlock, found: Sequence[Match]) -> Iterator
         lines = block.line_at(start), block.line_at(end - 1)
         inside = tuple(one for one in found if start <= one.start < end)
         yield _Unit(number, start, end, *lines, block.text[start:end], inside)
-
-
-def _with_matches(text: str, starts: Sequence[int], start: int, end: int, room: int) -> tuple[int, int]:
-    """Return the window of ``room`` characters with most matches, in a text that cannot be cut at sentences."""
-    if not starts:
-        return start, _word_end(text, start + room)
-    ends = [bisect_left(starts, at + 0.7 * room) for at in starts]
-    first = starts[max(range(len(starts)), key=lambda number: ends[number] - number)]
-    begin = max(start, first - room // 4)
-    begin = begin if begin == start else text.find(" ", begin, first) + 1 or begin
-    return begin, _word_end(text, min(end, begin + room))
 
 
 def _word_end(text: str, at: int) -> int:

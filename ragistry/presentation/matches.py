@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -59,17 +59,18 @@ class Match(NamedTuple):
 
 def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
     """Return the words that contain a term, in order. ``terms``: see `text.analysis.query_terms`."""
-    wanted = frozenset(terms)
-    return list(_matches(text, wanted, language)) if wanted else []
-
-
-def _matches(text: str, wanted: frozenset[str], language: str) -> Iterator[Match]:
+    wanted, words = frozenset(terms), list[Match]()
     found_in = _found_in_words(wanted, language)
-    for word in _WORD.finditer(text):
+    for word in _WORD.finditer(text) if wanted else ():
         if found := found_in[word[0]]:
-            yield Match(word.start(), word.end(), found)
-        elif found is None:
-            yield from _in_unspaced(word[0], word.start(), wanted)
+            words.append(Match(word.start(), word.end(), found))
+        elif found is None:  # pairs of characters, or single characters if the query has no pair
+            run, size = word[0], 2 if any(len(term) == 2 for term in wanted) else 1
+            for place in range(len(run) - size + 1):
+                if (part := run[place : place + size]) in wanted:
+                    at = word.start() + place
+                    words.append(Match(at, at + size, frozenset({part})))
+    return words
 
 
 class _FoundInWords(dict[str, frozenset[str] | None]):
@@ -84,17 +85,8 @@ class _FoundInWords(dict[str, frozenset[str] | None]):
         return found
 
 
-@lru_cache(maxsize=8)  # most words of a passage are in the others of a result, too
-def _found_in_words(wanted: frozenset[str], language: str) -> _FoundInWords:
-    return _FoundInWords(wanted, language)
-
-
-def _in_unspaced(run: str, at: int, wanted: frozenset[str]) -> Iterator[Match]:
-    """Yield matching pairs of characters, or single characters if the query has no pair."""
-    size = 2 if any(len(term) == 2 for term in wanted) else 1
-    for place in range(len(run) - size + 1):
-        if run[place : place + size] in wanted:
-            yield Match(at + place, at + place + size, frozenset({run[place : place + size]}))
+_found_in_words = lru_cache(maxsize=8)(_FoundInWords)
+"""Most words of a passage are in the others of a result, too."""
 
 
 def phrases(text: str, found: list[Match]) -> list[tuple[int, int]]:

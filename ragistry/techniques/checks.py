@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -256,7 +256,12 @@ def check_entries(
                 if line := removed("technique", entry.use):
                     checked.removed[name] = line
                     continue
-                found.append(_unknown_use(entry, error, bodies[name]))
+                if bodies[name] and "use" in bodies[name]:
+                    found.append((("use",), str(error)))
+                else:
+                    near = next((key for key in entry.config if did_you_mean(key, ["use"])), None)
+                    meant = "" if near is None else f", or write 'use' for {near!r}"
+                    found.append(((), f"has no `use`, and {error}{meant}"))
             if cls is not None and not found:
                 checked.classes[name] = cls
                 model: Any = config_model(cls)
@@ -266,13 +271,25 @@ def check_entries(
                 except ValidationError as error:
                     problems.add_validation(file, entry.keys, model, error)
                 mistakes = getattr(cls, "mistakes", None)
-                found += [
-                    *(mistakes(entry.config, entry.bases) if callable(mistakes) else ()),
-                    *_check_reserved(entry, cls),
-                    *_check_models(entry, cls, resources),
-                ]
-            links[name] = _links(entry, cls, there)
-            found += [_unknown_link(entry, used, there) for used in links[name] if used not in there]
+                found += mistakes(entry.config, entry.bases) if callable(mistakes) else ()
+                wanted = wanted_resources(cls)
+                given: dict[str, Any] = {"base": entry.base, "bases": entry.bases, **entry.models}
+                for key, value in given.items():
+                    if value and key not in wanted and not takes_everything(cls):
+                        found.append(((key,), f"{cls.__name__} does not take a parameter {key!r}; remove this key"))
+                for key, example in (("base", "base: auto"), ("bases", "bases: [naive, bm25]")):
+                    if wanted.get(key) and not given[key]:
+                        found.append(((), f"{cls.__name__} needs {key}; write `{example}`"))
+                found += _check_models(entry, cls, resources)
+            both = [one for one in (WITH_WORDS, DEFAULT_TECHNIQUE) if one in there]
+            links[name] = bases_of(entry, cls)
+            if entry.base == AUTO and AUTO not in there and both:
+                links[name] = [*both, *links[name][1:]]
+            for used in (one for one in links[name] if one not in there):
+                key = "base" if used == entry.base else "bases" if used in entry.bases else ""
+                names = [*there, AUTO] if key == "base" and used != AUTO else list(there)
+                said = unknown_technique(used, names, f"the file has {', '.join(names)}")
+                found.append(((key,) if key else (), said))
             for path, said in found:
                 keys = [*entry.keys, *path]
                 problems.add(file, keys, f"{dotted(keys)}: {said}")
@@ -300,25 +317,6 @@ def unknown_technique(name: object, known: Sequence[str], there: str) -> str:
     return removed("technique", str(name)) or f"no technique {name!r}{did_you_mean(name, known)}; {there}"
 
 
-def _unknown_use(entry: Entry, error: ConfigError, body: Any) -> Complaint:
-    if body and "use" in body:
-        return ("use",), str(error)
-    meant = next((f", or write 'use' for {key!r}" for key in entry.config if did_you_mean(key, ["use"])), "")
-    return (), f"has no `use`, and {error}{meant}"
-
-
-def _check_reserved(entry: Entry, cls: type[Any]) -> Iterator[Complaint]:
-    """Check that the class accepts the bases and models of the entry, and that it has the bases that it needs."""
-    wanted = wanted_resources(cls)
-    given = {"base": entry.base, "bases": entry.bases, **entry.models}
-    for key, value in given.items():
-        if value and key not in wanted and not takes_everything(cls):
-            yield (key,), f"{cls.__name__} does not take a parameter {key!r}; remove this key"
-    for key, example in (("base", "base: auto"), ("bases", "bases: [naive, bm25]")):
-        if wanted.get(key) and not given[key]:
-            yield (), f"{cls.__name__} needs {key}; write `{example}`"
-
-
 def _check_models(entry: Entry, cls: type[Any], resources: Mapping[str, Any]) -> Iterator[Complaint]:
     """Check that the models exist that the entry or its configuration names."""
     named = [Wanted((), kind, name) for kind, name in entry.models.items()]
@@ -330,25 +328,11 @@ def _check_models(entry: Entry, cls: type[Any], resources: Mapping[str, Any]) ->
             yield (*path, kind), f"no {kind} {name!r}{did_you_mean(name, known)}; {there}"
 
 
-def _links(entry: Entry, cls: type[Any] | None, entries: Mapping[str, Entry]) -> list[str]:
-    """List the techniques that an entry may build on: for the base ``auto``, both that it can mean."""
-    both = [name for name in (WITH_WORDS, DEFAULT_TECHNIQUE) if name in entries]
-    if entry.base == AUTO and AUTO not in entries and both:
-        return [*both, *bases_of(replace(entry, base=None), cls)]
-    return bases_of(entry, cls)
-
-
 def bases_of(entry: Entry, cls: type[Any] | None) -> list[str]:
     """List the techniques that an entry builds on, including those that its class finds in its configuration."""
     more = getattr(cls, "references", None)
     base = [] if entry.base is None else [entry.base]
     return [*base, *entry.bases, *(more(entry.config) if callable(more) else [])]
-
-
-def _unknown_link(entry: Entry, used: str, entries: Mapping[str, Entry]) -> Complaint:
-    key = "base" if used == entry.base else "bases" if used in entry.bases else ""
-    known = [*entries, AUTO] if key == "base" and used != AUTO else list(entries)
-    return (key,) if key else (), unknown_technique(used, known, f"the file has {', '.join(known)}")
 
 
 _SHORT = {"minilm": "all-minilm-l6-v2", "multilingual": "multilingual-e5-small"}

@@ -228,9 +228,15 @@ def techniques_schema() -> dict[str, Any]:
             cls = find_class(name)
         except ConfigError:
             continue
-        schema = config_schema(cls) or {"additionalProperties": True}
+        schema, wanted = config_schema(cls) or {}, wanted_resources(cls)
         definitions |= schema.pop("$defs", {})
-        entry = _entry_schema(name, schema, wanted_resources(cls))
+        # The technique's own settings and the reserved keys that it accepts.
+        taken = {key: value for key, value in Reserved.model_json_schema()["properties"].items() if key in wanted}
+        required = [key for key in ("base", "bases") if wanted.get(key)]
+        entry = {
+            "properties": {**schema.get("properties", {}), **taken, "use": {"const": name}},
+            "required": [*schema.get("required", []), *required],
+        } | ({} if schema.get("additionalProperties", True) else {"additionalProperties": False})
         branches.append({"if": {"properties": {"use": {"const": name}}, "required": ["use"]}, "then": entry})
     uses = {"anyOf": [{"enum": list(offers())}, {"pattern": ":"}], "type": "string"}
     any_entry = {"type": "object", "properties": {"use": uses}, "allOf": branches}
@@ -246,14 +252,3 @@ def techniques_schema() -> dict[str, Any]:
         },
         "$defs": definitions,
     }
-
-
-def _entry_schema(name: str, schema: dict[str, Any], wanted: Mapping[str, bool]) -> dict[str, Any]:
-    """Make the schema of an entry: the technique's own settings and the reserved keys that it accepts."""
-    taken = {key: value for key, value in Reserved.model_json_schema()["properties"].items() if key in wanted}
-    required = [key for key in ("base", "bases") if wanted.get(key)]
-    entry = {
-        "properties": {**schema.get("properties", {}), **taken, "use": {"const": name}},
-        "required": [*schema.get("required", []), *required],
-    }
-    return entry if schema.get("additionalProperties", True) else {**entry, "additionalProperties": False}

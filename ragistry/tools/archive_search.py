@@ -99,13 +99,6 @@ class Model(NamedTuple):
     url: str
 
 
-class Embedded(NamedTuple):
-    """The vector ``(d,)`` of a query, and its model."""
-
-    vector: Vectors
-    fingerprint: EmbedderFingerprint
-
-
 @dataclass(frozen=True, slots=True)
 class ArchiveAnswer:
     """Passages, best first; the searched archives; and the error of each archive that failed."""
@@ -170,12 +163,12 @@ class ArchiveSearch:
 
     def _ask(self, model: Model, archives: list[Archive], query: str, limit: int) -> Outcomes[Archive, ArchiveHits]:
         """Search the archives of one model; a slow model does not delay the others."""
-        embedded = in_time(partial(self._embed, model, query), self.settings.embed_timeout)
-        several = len(archives) > 1
-        return concurrently(
-            {archive: partial(_hits, archive, embedded, limit, with_cosines=several) for archive in archives},
-            self.settings.query_timeout,
-        )
+        vector, fingerprint = in_time(partial(self._embed, model, query), self.settings.embed_timeout)
+
+        def hits(archive: Archive) -> ArchiveHits:
+            return ArchiveHits(fingerprint, *archive.nearest(vector, limit, with_cosines=len(archives) > 1))
+
+        return concurrently({archive: partial(hits, archive) for archive in archives}, self.settings.query_timeout)
 
     def close(self) -> None:
         """Close all connections; the object cannot be used afterwards."""
@@ -185,18 +178,13 @@ class ArchiveSearch:
         for embedder in embedders.values():
             embedder.close()
 
-    def _embed(self, model: Model, query: str) -> Embedded:
+    def _embed(self, model: Model, query: str) -> tuple[Vectors, EmbedderFingerprint]:
         with self._lock:
             embedder = self._embedders.get(model)
             if embedder is None:
                 embedder = query_embedder(model.name, model.url, self.settings.embed_timeout)
                 self._embedders[model] = embedder
-        return Embedded(embedder.embed([query], role="query")[0], embedder.fingerprint)
-
-
-def _hits(archive: Archive, query: Embedded, top_k: int, *, with_cosines: bool) -> ArchiveHits:
-    space, hits = archive.nearest(query.vector, top_k, with_cosines=with_cosines)
-    return ArchiveHits(query.fingerprint, space, hits)
+        return embedder.embed([query], role="query")[0], embedder.fingerprint
 
 
 STAGE = "archives"
@@ -224,7 +212,14 @@ def merge_hits(found: Iterable[ArchiveHits], top_k: int) -> list[Document]:
     for one in found:
         models.setdefault(one.model, []).append(one)
     rankings = [ranking for of_model in models.values() for ranking in _rankings(of_model)]
-    return rankings[0][:top_k] if len(rankings) == 1 else _by_best_rank(rankings)[:top_k]
+    if len(rankings) == 1:
+        return rankings[0][:top_k]
+    best: dict[str, tuple[int, Document]] = {}
+    for ranking in rankings:
+        for rank, document in enumerate(ranking, 1):
+            if document.id not in best or rank < best[document.id][0]:
+                best[document.id] = rank, document
+    return ranked(_scored(document, "rrf", 1 / (K + rank)) for rank, document in best.values())[:top_k]
 
 
 def _rankings(found: list[ArchiveHits]) -> list[list[Document]]:
@@ -245,15 +240,6 @@ def _once(found: Iterable[tuple[float, Document]]) -> list[Document]:
     for _, identity, document in sorted(named, key=lambda item: item[:2]):
         best.setdefault(identity, replace(document, id=identity))
     return list(best.values())
-
-
-def _by_best_rank(rankings: Iterable[list[Document]]) -> list[Document]:
-    best: dict[str, tuple[int, Document]] = {}
-    for ranking in rankings:
-        for rank, document in enumerate(ranking, 1):
-            if document.id not in best or rank < best[document.id][0]:
-                best[document.id] = rank, document
-    return ranked(_scored(document, "rrf", 1 / (K + rank)) for rank, document in best.values())
 
 
 def _scored(document: Document, kind: ScoreKind, value: float) -> Document:

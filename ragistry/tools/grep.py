@@ -186,16 +186,10 @@ class _GrepPage:
     """The lines of one page, within its limits of time and tokens."""
 
     def __init__(
-        self,
-        request: GrepRequest,
-        answer: GrepAnswer,
-        pattern: LinePattern,
-        condition: Where | None,
-        end: float,
+        self, request: GrepRequest, answer: GrepAnswer, pattern: LinePattern, condition: Where | None, end: float
     ) -> None:
         self._request, self._answer, self._pattern, self._condition = request, answer, pattern, condition
-        self._room = request.max_tokens
-        self._end = end
+        self._room, self._end = request.max_tokens, end
         self._has_read = False
         self._only_counts = request.count or request.sources_only
 
@@ -203,36 +197,32 @@ class _GrepPage:
         """Add the lines of a source. Return where to continue if a limit was reached."""
         found = SourceMatches(name, info.source_file)
         context = 0 if self._only_counts else self._request.context
-        before: deque[tuple[Lines, int]] = deque(maxlen=context or None) if context else deque(maxlen=0)
-        after, stop, added = 0, None, False
+        before = deque[tuple[Lines, int]](maxlen=context)
+        after = 0
         for lines in lines_of(reach.library.store, info, start.chunk, start.line_feeds):
             if self._has_read and thread_time() > self._end:
                 return _Position(name, info.source_file, max(start.line, lines.first), lines.chunk, lines.line_feeds)
             self._has_read = True
             for number, text in enumerate(lines.texts, lines.first):
-                is_match = number >= start.line and self._pattern.test(text) and self._meets(lines, number)
+                is_match = number >= start.line and self._pattern.test(text)
+                if is_match and self._condition is not None:
+                    is_match = matches(self._condition, lines.chunk_at(lines.offset(number))[0].metadata)
                 if number < start.line or not (is_match or after):
                     before.append((lines, number))
                     continue
                 shown = [*before, (lines, number)] if is_match else [(lines, number)]
+                is_first = not found.matches
                 if not self._add(found, shown, is_match):
-                    stop = _Position(name, info.source_file, number, lines.chunk, lines.line_feeds)
-                    break
-                if not added:
-                    added = True
+                    return _Position(name, info.source_file, number, lines.chunk, lines.line_feeds)
+                if is_first:
                     self._answer.sources.append(found)
                 before.clear()
                 after = context if is_match else after - 1
                 if self._request.sources_only:
                     self._answer.chunks_read += info.chunks - lines.chunk
                     return None
-            if stop is not None:
-                return stop
             self._answer.chunks_read += lines.read
         return None
-
-    def _meets(self, lines: Lines, number: int) -> bool:
-        return self._condition is None or matches(self._condition, lines.chunk_at(lines.offset(number))[0].metadata)
 
     def _add(self, found: SourceMatches, shown: Sequence[tuple[Lines, int]], is_match: bool) -> bool:
         """Add a line and those before it; False if there is no room for them."""

@@ -151,15 +151,13 @@ def _line_of_place(reach: Reach, info: SourceInfo, place: Mapping[str, Any]) -> 
                     values.append(here[key])
             offset += len(text) + 1
     wanted = visible_line(json.dumps(place, ensure_ascii=False, default=str), 200)
-    has = [f"{key} {_shown_range(values)}" for key, values in seen.items() if values]
+    has = []
+    for key, values in seen.items():
+        ends = dict.fromkeys(visible_line(value, 60) for value in values[:1] + values[-1:])
+        has += [f"{key} {' to '.join(ends)}"] if ends else []
     raise CallError(
         f"{info.source_file!r} has no place {wanted}; {'it has ' + ', '.join(has) if has else 'read by line'}"
     )
-
-
-def _shown_range(values: list[Any]) -> str:
-    first, last = visible_line(values[0], 60), visible_line(values[-1], 60)
-    return first if first == last else f"{first} to {last}"
 
 
 def read_text(found: ReadAnswer) -> str:

@@ -73,42 +73,37 @@ def results_page(
         labelled: Name the collection of each document.
     """
     blocks: list[str] = []
+    rest: Position | None = None
     further = {hit.rank: hit.more_ranks for hit in grouped(documents) if hit.more}
     offset = start.offset
     for rank in range(start.rank, len(documents)):
         document = documents[rank]
         head = f"{rank + 1}. {describe(document, places[rank] if places else None, continued=offset > 0)}"
-        head += (
-            (_label(document) if labelled or is_outside(document) else "")
-            + _metadata(document)
-            + _further(further.get(rank + 1, ()))
-            + _copies(document)
-        )
+        if (labelled or is_outside(document)) and (collection := collection_of(document)):
+            head += f" [{collection}]"
+        if set_by_people := listed_metadata(document.metadata):  # for further conditions
+            head += f" {{{visible_line(shown_metadata(set_by_people), METADATA)}}}"
+        if ranks := further.get(rank + 1):
+            named = ", ".join(map(str, ranks[:NAMED])) + (", …" if ranks[NAMED:] else "")
+            head += f" [{len(ranks)} more in this file: {named}]"
+        if copies := folded_copies(document, NAMED):
+            head += f" [{copies}]"
         passage = visible(readable_text(document))[offset:]
         block = f"{head}\n{indented(passage)}"
         room = tokens - estimated_tokens(block) - 1
-        if room < 0 and blocks:
-            return _page(documents, start.rank, blocks, Position(rank))
         if room < 0:
-            part = _cut(passage, tokens - estimated_tokens(head))
-            blocks.append(f"{head}\n{indented(part.rstrip())}")
-            return _page(documents, start.rank, blocks, Position(rank, offset + len(part)))
+            rest = Position(rank)
+            if not blocks:  # the beginning that fits when indented, cut at a blank if one is near; never empty
+                part = cut_to_tokens(indented(passage), tokens - estimated_tokens(head))
+                part = passage[: max(1, len(part) - (part.count("\n") + 1) * len(INDENT))]
+                blank = max(part.rfind(" "), part.rfind("\n"))
+                part = part[: blank + 1] if blank > len(part) // 2 else part
+                blocks.append(f"{head}\n{indented(part.rstrip())}")
+                rest = Position(rank, offset + len(part))
+            break
         blocks.append(block)
         tokens, offset = room, 0
-    return _page(documents, start.rank, blocks, None)
-
-
-def _page(documents: Sequence[Document], first: int, blocks: Sequence[str], rest: Position | None) -> ResultPage:
-    return ResultPage("\n\n".join(blocks), tuple(documents[first : first + len(blocks)]), rest)
-
-
-def _cut(passage: str, tokens: int) -> str:
-    """Return the beginning of the passage that fits when indented, cut at a blank if one is near; never empty."""
-    part = cut_to_tokens(indented(passage), tokens)
-    lines = part.count("\n") + 1
-    kept = passage[: max(1, len(part) - lines * len(INDENT))]
-    blank = max(kept.rfind(" "), kept.rfind("\n"))
-    return kept[: blank + 1] if blank > len(kept) // 2 else kept
+    return ResultPage("\n\n".join(blocks), tuple(documents[start.rank : start.rank + len(blocks)]), rest)
 
 
 def describe(document: Document, place: Mapping[str, Any] | None = None, *, continued: bool = False) -> str:
@@ -125,24 +120,3 @@ def describe(document: Document, place: Mapping[str, Any] | None = None, *, cont
     ]
     inside = ", ".join(part for part in spot if part)
     return f"{source} ({inside})" if inside else source
-
-
-def _further(ranks: Sequence[int]) -> str:
-    named = ", ".join(map(str, ranks[:NAMED])) + (", …" if ranks[NAMED:] else "")
-    return f" [{len(ranks)} more in this file: {named}]" if ranks else ""
-
-
-def _copies(document: Document) -> str:
-    copies = folded_copies(document, NAMED)
-    return f" [{copies}]" if copies else ""
-
-
-def _metadata(document: Document) -> str:
-    """Describe the metadata that people have set, for further conditions: ``{client: acme, year: 2026}``."""
-    found = listed_metadata(document.metadata)
-    return f" {{{visible_line(shown_metadata(found), METADATA)}}}" if found else ""
-
-
-def _label(document: Document) -> str:
-    collection = collection_of(document)
-    return f" [{collection}]" if collection else ""

@@ -72,12 +72,9 @@ class TextsFile:
             except InvalidConfigError:
                 return self._texts  # the reader of the collections reports the errors of the file
             self._version = version
-            self._texts = Texts(*(_text(data.get(key)) for key in Texts._fields))
+            values = (data.get(key) for key in Texts._fields)
+            self._texts = Texts(*((one.strip() or None) if isinstance(one, str) else None for one in values))
         return self._texts
-
-
-def _text(value: object) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
 
 
 def search_schema(
@@ -91,9 +88,11 @@ def search_schema(
     properties["query"]["description"] = texts.param_query or QUERY
     properties["collection"]["description"] = describe_collections(collections)
     names = [entry.name for entry in collections]
+    values = [*names, "null"] if strict else names
+    size, characters = len(values), len("".join(values))
     if len(names) < 2:
         del properties["collection"]
-    elif _fits_an_enum([*names, "null"] if strict else names):
+    elif size <= ENUM_VALUES and (size <= ENUM_VALUES_OF_ANY_LENGTH or characters <= ENUM_CHARACTERS):
         properties["collection"]["enum"] = names
     if strict:
         for one in (one for name, one in properties.items() if name != "query"):
@@ -118,34 +117,26 @@ def describe_tool(collections: Sequence[CollectionEntry]) -> str:
     return GENERIC
 
 
-def _fits_an_enum(values: Sequence[str]) -> bool:
-    characters = sum(map(len, values))
-    return len(values) <= ENUM_VALUES and (len(values) <= ENUM_VALUES_OF_ANY_LENGTH or characters <= ENUM_CHARACTERS)
-
-
-def describe_collections(collections: Sequence[CollectionEntry], limit: int = DESCRIPTION_CHARACTERS) -> str:
+def describe_collections(collections: Sequence[CollectionEntry]) -> str:
     """Describe the collections, as ``"mba: textbooks on strategy; econ: research papers"``.
 
-    If that is longer than ``limit`` characters, all descriptions are shortened; then only names are listed; then only
-    the first names.
+    If that is longer than `DESCRIPTION_CHARACTERS`, all descriptions are shortened; then only names are listed; then
+    only the first names.
     """
     for length in (None, 200, 60):
-        text = "; ".join(_entry(entry, length) for entry in collections)
-        if len(text) <= limit:
+        parts = []
+        for entry in collections:
+            said = " ".join((entry.description or entry.display_name or "").split())
+            said = said if length is None else visible_line(said, length)
+            parts.append(f"{entry.name}: {said}" if said else entry.name)
+        if len(text := "; ".join(parts)) <= DESCRIPTION_CHARACTERS:
             return text
     names = ", ".join(entry.name for entry in collections)
-    if len(names) <= limit:
+    if len(names) <= DESCRIPTION_CHARACTERS:
         return names
-    first = names[: limit - 80].rsplit(", ", 1)[0]
+    first = names[: DESCRIPTION_CHARACTERS - 80].rsplit(", ", 1)[0]
     rest = len(collections) - first.count(", ") - 1
     return f"{first} and {rest} more; for an unknown name, the answer suggests the nearest ones"
-
-
-def _entry(entry: CollectionEntry, length: int | None) -> str:
-    text = " ".join((entry.description or entry.display_name or "").split())
-    if length is not None:
-        text = visible_line(text, length)
-    return f"{entry.name}: {text}" if text else entry.name
 
 
 _log = logging.getLogger(__name__)
