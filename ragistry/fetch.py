@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import PurePosixPath
 from time import monotonic
@@ -166,7 +166,10 @@ class Fetcher:
                 unreachable = error
                 continue
             try:
-                return _Answer(url, response.status_code, response.headers, _body(response, limit))
+                body = read_body(response, limit)
+                if len(body) > limit:
+                    raise SourceError(f"it has more than {limit:,} bytes, the limit; raise limits.megabytes")
+                return _Answer(url, response.status_code, response.headers, body)
             finally:
                 response.close()
         assert unreachable is not None
@@ -193,21 +196,10 @@ def _is_public(address: str) -> bool:
     if isinstance(ip, IPv6Address):
         if ip in MAPPED or ip in NAT64:
             ip = IPv4Address(int(ip) & 0xFFFF_FFFF)
-        elif ip not in UNICAST or _is_isatap(ip) or ip.scope_id:
+        # RFC 5214: the host part may be an IPv4 address of a tunnel
+        elif ip not in UNICAST or int(ip) >> 32 & 0xFDFF_FFFF == 0x5EFE or ip.scope_id:
             return False
     return not any(ip in network for network in SPECIAL)
-
-
-def _is_isatap(ip: IPv6Address) -> bool:
-    """Return whether the host part of an address is an IPv4 address of a tunnel (RFC 5214)."""
-    return int(ip) >> 32 & 0xFDFF_FFFF == 0x5EFE
-
-
-def _body(response: httpx.Response, limit: int) -> bytes:
-    body = read_body(response, limit)
-    if len(body) > limit:
-        raise SourceError(f"it has more than {limit:,} bytes, the limit; raise limits.megabytes")
-    return body
 
 
 @contextmanager
@@ -239,13 +231,10 @@ def _page(url: str, answer: _Answer) -> FetchedPage:
         raise UnsupportedFormatError(
             f"{url!r} has {content}, which is not supported; save it as PDF, HTML or text and ingest the file"
         )
-    return FetchedPage(_in_utf8(answer.data, parameters) if kind.startswith("text/") else answer.data, suffix)
-
-
-def _in_utf8(data: bytes, parameters: str) -> bytes:
-    """Convert text from the encoding of its content type, which overrides that of the page, to UTF-8."""
+    data = answer.data
     charset = httpx.Response(200, headers={"Content-Type": f"text/plain;{parameters}"}).charset_encoding
-    try:
-        return data.decode(charset, "replace").encode() if charset else data
-    except (LookupError, UnicodeError):  # not an encoding of text in Python, such as `idna` and `undefined`
-        return data
+    if charset and kind.startswith("text/"):  # it overrides the encoding that the page says
+        # not an encoding of text in Python, such as `idna` and `undefined`
+        with suppress(LookupError, UnicodeError):
+            data = data.decode(charset, "replace").encode()
+    return FetchedPage(data, suffix)

@@ -16,14 +16,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragistry.errors import ConfigError
 from ragistry.utils.wording import did_you_mean, listed
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 READERS = "ragistry.readers"
 BUILT_IN: dict[str, dict[str, str]] = {
@@ -115,7 +111,10 @@ def load_door(name: str) -> Any:
 @cache
 def offers(group: str) -> dict[str, Offer]:
     """Return what this package and others offer in a group, by name; of duplicates, this package's own wins."""
-    points = [(point.name, point.value, *_owner(point)) for point in _entry_points().select(group=group)]
+    points = [
+        (point.name, point.value, *((point.dist.name, point.dist.version) if point.dist else ("?", "")))
+        for point in _entry_points().select(group=group)
+    ]
     own = ((name, spec, "ragistry", "") for name, spec in BUILT_IN[group].items())
     found = {point[0]: Offer(*point) for point in (*sorted(points, reverse=True), *own)}
     return dict(sorted(found.items()))
@@ -129,14 +128,12 @@ def _entry_points() -> Any:  # the type differs between versions of Python
     return entry_points()
 
 
-def _owner(point: EntryPoint) -> tuple[str, str]:
-    """Return the name and the version of the package that offers a class."""
-    return (point.dist.name, point.dist.version) if point.dist else ("?", "")
-
-
 def find_class(use: str, group: str, kind: str) -> type[Any]:
     """Find the class that ``use`` names; see `find_part`."""
-    return _a_class(use, kind, find_part(use, group, kind))
+    found = find_part(use, group, kind)
+    if not isinstance(found, type):
+        raise ConfigError(f"{use!r} is not a class but {found!r}; it must name the class of a {kind}")
+    return found
 
 
 def find_part(use: str, group: str, kind: str) -> Any:
@@ -187,40 +184,17 @@ def digest_of(spec: str) -> str:
     return sha256(file.read_bytes()).hexdigest()[:16] if file else ""
 
 
-def _a_class(use: str, kind: str, found: Any) -> type[Any]:
-    if not isinstance(found, type):
-        raise ConfigError(f"{use!r} is not a class but {found!r}; it must name the class of a {kind}")
-    return found
-
-
 def resolve_object(spec: str) -> Any:
     """Import ``"package.module:attr"`` and return the attribute; see `modules_of` for the files of a workspace.
 
     Raises `ConfigError` with the cause: wrong form, missing module, a file of the workspace with the name of another
     module, a missing dependency of the module, an error during its import, or a missing attribute.
     """
-    module_name, attribute = _split(spec)
-    module = _import(spec, module_name)
-    try:
-        return getattr(module, attribute)
-    except AttributeError as error:
-        public = [name for name in vars(module) if not name.startswith("_")]
-        suggestion = did_you_mean(attribute, public) or f"; it has {listed(public)}"
-        raise ConfigError(f"cannot load {spec!r}: module {module_name!r} has no {attribute!r}{suggestion}") from error
-
-
-def _split(spec: str) -> tuple[str, str]:
-    module, _, attribute = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"cannot load {spec!r}: write 'module:attribute', such as 'mypackage.search:MyTechnique'")
-    return module, attribute
-
-
-def _import(spec: str, name: str) -> ModuleType:
+    name, attribute = _split(spec)
     if _folder.get() is not None:
         _place(spec, name)
     try:
-        return import_module(name)
+        module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise ConfigError(f"cannot load {spec!r}: {_missing(error.name)}") from error
@@ -235,6 +209,19 @@ def _import(spec: str, name: str) -> ModuleType:
             f"cannot load {spec!r}: module {name!r} fails on import with {type(error).__name__}: {error}; "
             f"see it alone with: python -c 'import {name}'"
         ) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        public = [name for name in vars(module) if not name.startswith("_")]
+        suggestion = did_you_mean(attribute, public) or f"; it has {listed(public)}"
+        raise ConfigError(f"cannot load {spec!r}: module {name!r} has no {attribute!r}{suggestion}") from error
+
+
+def _split(spec: str) -> tuple[str, str]:
+    module, _, attribute = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ConfigError(f"cannot load {spec!r}: write 'module:attribute', such as 'mypackage.search:MyTechnique'")
+    return module, attribute
 
 
 def _missing(name: str) -> str:

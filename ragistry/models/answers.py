@@ -78,27 +78,26 @@ def answer_by_schema(chat: Chat, messages: list[Message], schema: type[BaseModel
     Raises:
         ModelError: The second answer does not fit either.
     """
-    answer = chat(messages)
-    try:
-        return _fitting(answer, schema)
-    except ValueError as error:
-        reason = _why(error, schema)
-    again = f"That answer {reason}. Answer again, with JSON that fits, and nothing else."
-    answer = chat([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": again}])
-    try:
-        return _fitting(answer, schema)
-    except ValueError as error:
-        raise ModelError(f"{model!r} answered {one_line(answer)!r}, which {_why(error, schema)}, twice") from error
-
-
-def _fitting(answer: str, schema: type[BaseModel]) -> str:
-    """Return the JSON of an answer. Raises `ValueError` if it does not fit the schema."""
 
     def checked(text: str) -> str:
         schema.model_validate_json(text)
         return text
 
-    return parse_answer(answer, checked)
+    conversation = messages
+    while True:
+        answer = chat(conversation)
+        try:
+            return parse_answer(answer, checked)
+        except ValueError as error:
+            reason = f"is not JSON: {error}"
+            if isinstance(error, ValidationError):
+                first = error.errors(include_url=False)[0]
+                where = ".".join(map(str, first["loc"])) or "the whole"
+                reason = f"does not fit {schema.__name__}: {where}: {problem_of(first)}"
+            if conversation is not messages:
+                raise ModelError(f"{model!r} answered {one_line(answer)!r}, which {reason}, twice") from error
+        again = f"That answer {reason}. Answer again, with JSON that fits, and nothing else."
+        conversation = [*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": again}]
 
 
 class Part(NamedTuple):
@@ -233,11 +232,3 @@ def _incomplete(part: Part, text: str, model: str, remedy: str) -> IncompleteAns
     if status == "empty" and text.strip():
         status = "cut"
     return IncompleteAnswerError(message, cast("AnswerStatus", status), text if text.strip() else "")
-
-
-def _why(error: ValueError, schema: type[BaseModel]) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        return f"does not fit {schema.__name__}: {where}: {problem_of(first)}"
-    return f"is not JSON: {error}"

@@ -190,12 +190,12 @@ class JsonClient:
 
     def get(self, path: Path, read: Callable[[Any], Read]) -> Read:
         """Send GET and return the answer parsed by ``read``. Raises `ModelError`, also for an unreadable answer."""
-        return self._answer("GET", path, None, read)
+        return self.post(path, None, read)
 
     def post(
         self,
         path: Path,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | None,
         read: Callable[[Any], Read],
         *,
         limit: int = LIMIT,
@@ -206,7 +206,7 @@ class JsonClient:
 
         Args:
             path: Appended to the address.
-            body: Sent as JSON.
+            body: Sent as JSON; None sends GET.
             read: Parses the answer.
             limit: Maximum size of the answer in bytes.
             texts: Texts to embed, whose number extends the time and size of the answer.
@@ -216,9 +216,21 @@ class JsonClient:
             TooLongError: The server refuses these texts; fewer or shorter ones may be accepted.
             ModelError: The server cannot be reached, refuses the request, or sends something else.
         """
-        limit, times = limit + BYTES_A_VECTOR * len(texts), max(1.0, len(texts) / TEXTS_A_TIMEOUT)
+        patience = self._patience
+
+        def ask(place: str) -> bytes:
+            exchange = partial(self._exchange, place, body, limit + BYTES_A_VECTOR * len(texts))
+            with translated(self.server, self._remedy):
+                answer = self._load(loads, partial(exchange, first=True))
+            if answer is not None:
+                return answer
+            # a time-out that ends later requests after several attempts cannot be set
+            is_fixed = patience.retry_timeouts and patience.load_timeout not in (None, patience.timeout)
+            with translated(self.server, self._remedy, *(("try again",) if is_fixed else ())):
+                return exchange(patience.timeout * max(1.0, len(texts) / TEXTS_A_TIMEOUT))
+
         try:
-            return self._answer("POST", path, body, read, limit, times, loads)
+            return self.read(self._where_it_is(path, ask), read)
         except RefusedError as error:
             if texts and error.may_be_too_long(texts):
                 raise TooLongError(str(error)) from error
@@ -328,38 +340,12 @@ class JsonClient:
                 return answer
         raise next((refusal for refusal in refusals if "model" in refusal.reason), refusals[0])
 
-    def _answer(
-        self,
-        method: str,
-        path: Path,
-        body: Mapping[str, Any] | None,
-        read: Callable[[Any], Read],
-        limit: int = LIMIT,
-        times: float = 1.0,
-        loads: str | None = None,
-    ) -> Read:
-        """Send a request that may take ``times`` as long as others."""
-        patience = self._patience
-
-        def ask(place: str) -> bytes:
-            exchange = partial(self._exchange, method, place, body, limit)
-            with translated(self.server, self._remedy):
-                answer = self._load(loads, partial(exchange, first=True))
-            if answer is not None:
-                return answer
-            # a time-out that ends later requests after several attempts cannot be set
-            is_fixed = patience.retry_timeouts and patience.load_timeout not in (None, patience.timeout)
-            with translated(self.server, self._remedy, *(("try again",) if is_fixed else ())):
-                return exchange(patience.timeout * times)
-
-        return self.read(self._where_it_is(path, ask), read)
-
     def _exchange(
-        self, method: str, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, *, first: bool = False
+        self, path: str, body: Mapping[str, Any] | None, limit: int, timeout: float, *, first: bool = False
     ) -> bytes:
         """Send a request, and send it again after errors that pass. ``first``: it may load the model."""
         patience = self._patience
-        content = None if body is None else _sent(body)
+        method, content = ("GET", None) if body is None else ("POST", _sent(body))
         ends = monotonic() + (timeout if first else 2 * timeout)
         failures = 0
 

@@ -104,8 +104,14 @@ class MaxSimReranker:
         missing = [text for text in texts if text not in found]
         for text, rows in zip(missing, self.embedder.token_vectors(missing), strict=True):
             found[text] = read[keys[text]] = in_8_bits(rows)
-        for key, vectors in read.items():
-            self._keep(key, vectors)
+        with self._lock:
+            for key, vectors in read.items():
+                before = self._kept.pop(key, None)  # another thread may have been first
+                self._kept[key] = vectors
+                self._bytes += vectors.size - (0 if before is None else before.size)
+            while self._bytes > self._limit:
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= oldest.size
         return found
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, TokenVectors]:
@@ -116,15 +122,6 @@ class MaxSimReranker:
         except StoreError as error:
             _log.warning("token vectors are computed: %s", error)
             return {}
-
-    def _keep(self, key: bytes, rows: TokenVectors) -> None:
-        with self._lock:
-            before = self._kept.pop(key, None)  # another thread may have been first
-            self._kept[key] = rows
-            self._bytes += rows.size - (0 if before is None else before.size)
-            while self._bytes > self._limit:
-                _, oldest = self._kept.popitem(last=False)
-                self._bytes -= oldest.size
 
 
 def max_similarity(query: NDArray[np.float32], text: TokenVectors) -> float:

@@ -42,7 +42,7 @@ from ragistry.models.http import (
 )
 from ragistry.models.known import known_model, prefixes_of
 from ragistry.models.openai_api import OpenAIAPI, events
-from ragistry.models.tei import Served, indexes_of, scores_in_batches, served_by_tei, tokenized
+from ragistry.models.tei import Served, indexes_of, scores_in_batches, scores_of, served_by_tei, tokenized
 from ragistry.models.texts import (
     TooLongError,
     check_texts,
@@ -306,7 +306,9 @@ class OpenAIReranker:
 
         def send(batch: Sequence[str]) -> dict[int, float]:
             body = {**model, "query": query, "documents": list(batch), "top_n": len(batch)}
-            return self._api.ask("/rerank", body, _relevance, loads=self.model or "")
+            return self._api.ask(
+                "/rerank", body, lambda answer: scores_of(answer["results"], "relevance_score"), loads=self.model or ""
+            )
 
         with _explained(self._api, self.model or ""):
             return scores_in_batches(send, texts, self._batch_size, self._api.server)
@@ -434,8 +436,3 @@ def _parse_answer(answer: dict[str, Any]) -> Part:
     tokens = int((answer.get("usage") or {}).get("total_tokens") or 0)
     end = choice.get("finish_reason")
     return part_of(message, end=None if end is None else str(end), tokens=tokens, is_whole=not delta)
-
-
-def _relevance(answer: dict[str, Any]) -> dict[int, float]:
-    rows = answer["results"]
-    return {index: float(row["relevance_score"]) for index, row in zip(indexes_of(rows), rows, strict=True)}

@@ -65,21 +65,14 @@ class OpenAIAPI(JsonClient):
             try:
                 return ask(sent)
             except RefusedError as error:
-                name = _refused_parameter(error, sent)
-                if name is None:
+                names = [name for name in sent if name not in NECESSARY and error.status in (400, 422)]
+                name = next((name for name in names if re.search(rf"\b{re.escape(name)}\b", error.reason)), None)
+                if name is None:  # its error names none that is not necessary
                     raise
                 better = "max_completion_tokens" if name == "max_tokens" and "max_completion" in error.reason else ""
                 self._renamed[name] = better
                 change = f"is sent as {better!r}" if better else "is omitted"
                 _log.warning("%s; %r %s from now on; set it to null to silence this warning", error, name, change)
-
-
-def _refused_parameter(error: RefusedError, sent: Mapping[str, Any]) -> str | None:
-    """Return the parameter that the server refuses, if its error names one that is not necessary."""
-    if error.status not in (400, 422):
-        return None
-    names = [name for name in sent if name not in NECESSARY]
-    return next((name for name in names if re.search(rf"\b{re.escape(name)}\b", error.reason)), None)
 
 
 def events(lines: Iterable[str]) -> Iterator[str]:
@@ -92,14 +85,10 @@ def events(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         field, _, value = line.partition(":")
         if line.startswith("{"):
-            yield line if _is_json(line) else "\n".join([line, *lines])
+            try:
+                json.loads(line)
+            except (RecursionError, ValueError):
+                line = "\n".join([line, *lines])
+            yield line
         elif field == "data" and value.strip():
             yield value.strip()
-
-
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (RecursionError, ValueError):
-        return False
-    return True

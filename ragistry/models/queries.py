@@ -63,15 +63,8 @@ class _Together:
         with self._lock:
             if self._rows is None:
                 self._texts = [one for one in self._texts if not self.owner.is_cached(one)]
-                self._rows = self._embed() if len(self._texts) > 1 else {}
+                self._rows = self.owner.rows(self._texts) if len(self._texts) > 1 else {}
         return self._rows.get(text)
-
-    def _embed(self) -> dict[str, Vectors]:
-        try:  # not traced here: each search records its own query
-            vectors = Context().run(partial(self.owner.embedder.embed, self._texts, role="query"))
-        except ModelError:
-            return {}
-        return {text: vectors[place : place + 1].copy() for place, text in enumerate(self._texts)}
 
 
 _TOGETHER: ContextVar[_Together | None] = ContextVar("together", default=None)
@@ -119,6 +112,14 @@ class QueryEmbedder:
     def together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
         """Embed the short ones of these queries in one call when a search in this block needs the first of them."""
         return _Together(self, queries)
+
+    def rows(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        """Embed queries in one call; empty if it failed. It is not traced: each search records its own query."""
+        try:
+            vectors = Context().run(partial(self.embedder.embed, texts, role="query"))
+        except ModelError:
+            return {}
+        return {text: vectors[place : place + 1].copy() for place, text in enumerate(texts)}
 
     def is_cached(self, text: str) -> bool:
         """Return whether the vector of a query is in memory."""
@@ -169,34 +170,21 @@ class QueryEmbedder:
             try:
                 if len(query.batch) == 1:
                     return self.embedder.embed([text], role="query")
-                self._embed_batch(query.batch)
+                rows = self.rows([one.text for one in query.batch])
+                for one in query.batch:
+                    one.row = rows.get(one.text)
             finally:
-                self._pass_on()
+                for one in query.batch[1:]:
+                    one.woken.set()
+                with self._lock:
+                    batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                    self._running -= not batch
+                if batch:  # its first thread embeds the next batch
+                    batch[0].batch = batch
+                    batch[0].woken.set()
         if query.row is not None:
             trace.model_call(tokens=self.embedder.count_tokens([text])[0])
         return query.row
-
-    def _embed_batch(self, batch: list[_Query]) -> None:
-        """Embed the queries of several threads, and wake the others."""
-        embed = partial(self.embedder.embed, [query.text for query in batch], role="query")
-        try:
-            vectors = Context().run(embed)  # not traced here: each thread records its own query
-            for place, query in enumerate(batch):
-                query.row = vectors[place : place + 1].copy()
-        except ModelError:
-            pass
-        finally:
-            for query in batch[1:]:
-                query.woken.set()
-
-    def _pass_on(self) -> None:
-        """Let a waiting thread embed the next batch."""
-        with self._lock:
-            batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-            self._running -= not batch
-        if batch:
-            batch[0].batch = batch
-            batch[0].woken.set()
 
 
 def close_part(part: object) -> None:

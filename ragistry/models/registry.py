@@ -66,16 +66,15 @@ def provider_of(name: str) -> tuple[str, str]:
     """
     provider, _, rest = name.partition(":")
     is_class = rest.isidentifier() and all(part.isidentifier() for part in provider.split("."))
-    meanings: tuple[tuple[Callable[[], bool], tuple[str, str]], ...] = (
-        (lambda: provider in BUILT_IN[EMBEDDERS], (provider, rest)),
-        (lambda: known_model(name) is not None and "/" not in rest, ("ollama", name)),  # a tag has no slash
-        (lambda: is_class and rest[0].isupper() and find_spec(provider.partition(".")[0]) is not None, ("", name)),
-        (lambda: provider in offers(EMBEDDERS), (provider, rest)),  # reads the files of all installed packages
-        (lambda: is_class, ("", name)),
-    )
-    for applies, meaning in meanings:
-        if applies():
-            return meaning
+    if provider in BUILT_IN[EMBEDDERS]:
+        return provider, rest
+    if known_model(name) is not None and "/" not in rest:  # a tag has no slash
+        return "ollama", name
+    is_known_class = is_class and rest[0].isupper() and find_spec(provider.partition(".")[0])
+    if not is_known_class and provider in offers(EMBEDDERS):  # reads the files of all installed packages
+        return provider, rest
+    if is_class:
+        return "", name
     known = [one for one in offers(EMBEDDERS) if one != MINILM]  # minilm by its full name
     suggestion = did_you_mean(provider, [*known, *KNOWN_MODELS])
     if not suggestion and (not rest or len(provider) == 1) and set(name) & set("./\\~"):

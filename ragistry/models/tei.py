@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Annotated, Any
 
@@ -90,7 +91,7 @@ class TEIReranker:
 
         def send(batch: Sequence[str]) -> dict[int, float]:
             body = {"query": query, "texts": list(batch), "truncate": True}
-            return self._server.post("/rerank", body, _by_index, loads="")
+            return self._server.post("/rerank", body, partial(scores_of, key="score"), loads="")
 
         return scores_in_batches(send, texts, self._batch_size, self._server.server)
 
@@ -132,8 +133,9 @@ def scores_in_batches(
     return scores
 
 
-def _by_index(answer: list[dict[str, Any]]) -> dict[int, float]:
-    return {index: float(row["score"]) for index, row in zip(indexes_of(answer), answer, strict=True)}
+def scores_of(rows: Sequence[Mapping[str, Any]], key: str) -> dict[int, float]:
+    """Read the score of each row, by its index."""
+    return {index: float(row[key]) for index, row in zip(indexes_of(rows), rows, strict=True)}
 
 
 def indexes_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -172,7 +172,17 @@ class OllamaClient:
 
     def list_models(self) -> list[OllamaModel]:
         """List the models on the server, last changed first."""
-        return self._server.get("/api/tags", _installed)
+        return self._server.get(
+            "/api/tags",
+            lambda tags: [
+                OllamaModel(
+                    str(row.get("model") or row["name"]),  # older servers have only a name
+                    str(row.get("digest") or "").removeprefix("sha256:"),
+                    int(row.get("size") or 0),
+                )
+                for row in tags.get("models") or []
+            ],
+        )
 
     def digest(self, model: str) -> str:
         """Return the hexadecimal digest of the model's files; empty if the server does not report it."""
@@ -228,9 +238,16 @@ class OllamaClient:
     def _embed(self, texts: Sequence[str], model: str, options: Options) -> tuple[list[Any], int]:
         """Request the unchecked vectors of ``/api/embed``, and the number of tokens read."""
         body = {"input": list(texts), "truncate": False, **_given(options)}
-        vectors, tokens = self._post("/api/embed", model, body, _embedded, texts=texts, loads=model)
-        model_call(tokens)
-        return vectors, tokens
+        answer: tuple[list[Any], int] = self._post(
+            "/api/embed",
+            model,
+            body,
+            lambda answer: (answer["embeddings"], int(answer.get("prompt_eval_count") or 0)),
+            texts=texts,
+            loads=model,
+        )
+        model_call(answer[1])
+        return answer
 
     def _post(
         self, path: str, model: str, body: Mapping[str, Any], read: Callable[[Any], Read], **options: Any
@@ -283,21 +300,6 @@ def _parse_piece(line: dict[str, Any]) -> Part:
     return part_of(line.get("message") or {}, end=end, tokens=tokens)
 
 
-def _embedded(answer: Mapping[str, Any]) -> tuple[list[Any], int]:
-    return answer["embeddings"], int(answer.get("prompt_eval_count") or 0)
-
-
-def _installed(tags: Mapping[str, Any]) -> list[OllamaModel]:
-    return [
-        OllamaModel(
-            str(row.get("model") or row["name"]),  # older servers have only a name
-            str(row.get("digest") or "").removeprefix("sha256:"),
-            int(row.get("size") or 0),
-        )
-        for row in tags.get("models") or []
-    ]
-
-
 def _limits_of(description: Mapping[str, Any]) -> tuple[int, int]:
     """Parse the maximum tokens of a model by its training and by its parameters; 0 if unknown."""
     info = description.get("model_info") or {}
@@ -324,30 +326,19 @@ def parse_host(host: str | None) -> str:
         scheme, rest = "http", text
     if scheme not in _PORTS:
         raise ConfigError(f"the address of Ollama must start with http:// or https://, got {text!r}")
+    if ":" in rest and _address(rest):
+        rest = f"[{rest}]"
     try:
-        parts = urlsplit(f"{scheme}://{_bracketed(rest)}")
-        name, port = parts.hostname, parts.port
+        parts = urlsplit(f"{scheme}://{rest}")
+        name, port = parts.hostname or "127.0.0.1", parts.port
     except ValueError as error:
         raise ConfigError(f"the address of Ollama is malformed: {text!r} ({error}); write host:port") from error
     port = port or (_PORTS[scheme] if written else PORT)
     before = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password, safe='')}@"
-    return f"{scheme}://{before}{_callable(name or '127.0.0.1')}:{port}/{_PATHS.sub('', parts.path).strip('/')}".rstrip(
-        "/"
-    )
-
-
-def _bracketed(rest: str) -> str:
-    """Put an IPv6 address into brackets, as in a URL."""
-    return f"[{rest}]" if _address(rest) and ":" in rest else rest
-
-
-def _callable(name: str) -> str:
-    address = _address(name)
-    if address is None:
-        return name
-    if address.is_unspecified:
-        return "127.0.0.1" if address.version == 4 else "[::1]"
-    return name if address.version == 4 else f"[{name}]"
+    if (address := _address(name)) and address.is_unspecified:
+        name = "127.0.0.1" if address.version == 4 else "::1"
+    name = f"[{name}]" if ":" in name else name
+    return f"{scheme}://{before}{name}:{port}/{_PATHS.sub('', parts.path).strip('/')}".rstrip("/")
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

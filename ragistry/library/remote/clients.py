@@ -79,8 +79,16 @@ class Clients:
             raise ChromaDBConnectionError(f"ChromaDB at {place.url} does not answer; check that the server runs")
         try:
             if kept.connection is None:
-                kept.connection = _connected(place, self._timeout)
+                kept.connection = connect(
+                    place.url, headers=dict(place.headers), tenant=place.tenant, database=place.database,
+                    timeout=self._timeout,
+                )  # fmt: skip
             return kept.connection
+        except CollectionNotFoundError as error:  # no collection was requested yet
+            raise DatabaseNotFoundError(
+                f"ChromaDB at {place.url} has no tenant {place.tenant!r} with a database {place.database!r}; correct "
+                "the archive's tenant and database, or CHROMA_TENANT and CHROMA_DATABASE"
+            ) from error
         finally:
             kept.lock.release()
 
@@ -91,18 +99,6 @@ class Clients:
         for one in kept.values():
             if one.connection is not None:
                 one.connection.close()
-
-
-def _connected(place: RemotePlace, timeout: float) -> Connection:
-    try:
-        return connect(
-            place.url, headers=dict(place.headers), tenant=place.tenant, database=place.database, timeout=timeout
-        )
-    except CollectionNotFoundError as error:  # no collection was requested yet
-        raise DatabaseNotFoundError(
-            f"ChromaDB at {place.url} has no tenant {place.tenant!r} with a database {place.database!r}; correct the "
-            "archive's tenant and database, or CHROMA_TENANT and CHROMA_DATABASE"
-        ) from error
 
 
 class LateError(RagistryError, TimeoutError):

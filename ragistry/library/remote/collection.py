@@ -132,9 +132,15 @@ class Archive:
     def _open(self, dimension: int | None) -> Opened:
         client = self._clients.connection(self._database).client
         rows = client.get_collection(self.config.collection_name, embedding_function=None)
-        opened = Opened(rows, _space(rows))
+        found = space_of(rows)
+        opened = Opened(rows, next((space for space in SCORES if space == found), "l2"))
         if dimension is not None:  # otherwise it is not kept, so that the next search checks it
-            self._check_dimension(rows, dimension)
+            stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
+            if stored is not None and len(stored) and len(stored[0]) != dimension:
+                raise EmbeddingMismatchError(
+                    f"{self.place}: its vectors have {len(stored[0])} dimensions, those of "
+                    f"{self.config.embedding_model!r} have {dimension}; set embedding_model to the model of the archive"
+                )
             self._opened = opened
         return opened
 
@@ -158,27 +164,10 @@ class Archive:
         score = SCORES[space](hit.distance)
         metadata = {**hit.row.public_metadata(), "archive": self.name}
         document = Document(hit.row.text, metadata, score, hit.id, (StageScore(self.name, space, score),))
-        return RemoteHit(hit.distance, document, _cosine(hit, space))
-
-    def _check_dimension(self, rows: Collection, dimension: int) -> None:
-        stored = rows.get(limit=1, include=["embeddings"])["embeddings"]
-        if stored is not None and len(stored) and len(stored[0]) != dimension:
-            raise EmbeddingMismatchError(
-                f"{self.place}: its vectors have {len(stored[0])} dimensions, those of "
-                f"{self.config.embedding_model!r} have {dimension}; set embedding_model to the model of the archive"
-            )
-
-
-def _space(rows: Collection) -> ScoreKind:
-    found = space_of(rows)
-    return next((space for space in SCORES if space == found), "l2")
-
-
-def _cosine(hit: ChromaHit, space: ScoreKind) -> float | None:
-    """Compute the cosine from a distance: for unit vectors, squared l2 is 2 - 2 cos."""
-    if space != "cosine" and abs(hypot(*hit.vector) - 1) >= UNIT:
-        return None
-    return 1.0 - (hit.distance / 2 if space == "l2" else hit.distance)
+        is_known = space == "cosine" or abs(hypot(*hit.vector) - 1) < UNIT
+        # for unit vectors, squared l2 is 2 - 2 cos
+        cosine = 1.0 - (hit.distance / 2 if space == "l2" else hit.distance)
+        return RemoteHit(hit.distance, document, cosine if is_known else None)
 
 
 def _distinct(found: list[ChromaHit]) -> list[ChromaHit]:
