@@ -93,19 +93,20 @@ def archive_settings(environ: Mapping[str, str] | None = None) -> ArchiveSetting
     Raises:
         InvalidConfigError: A variable has an invalid value.
     """
-    return parse_config(ArchiveSettings, _environment(environ), "the environment")
+    given = os.environ if environ is None else environ
+    names = [str(field.alias) for field in ArchiveSettings.model_fields.values()]
+    values = {name: value for name in names if (value := given.get(name, "").strip())}
+    return parse_config(ArchiveSettings, values, "the environment")
 
 
 def archive_environment(environ: Mapping[str, str] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the value of each variable of `archive_settings`, and where it comes from."""
-    values, given = archive_settings(environ).model_dump(mode="json", by_alias=True), _environment(environ)
-    return values, {name: f"environment {name}" if name in given else "default" for name in values}
-
-
-def _environment(environ: Mapping[str, str] | None) -> dict[str, str]:
-    given = os.environ if environ is None else environ
-    names = [str(field.alias) for field in ArchiveSettings.model_fields.values()]
-    return {name: value for name in names if (value := given.get(name, "").strip())}
+    settings = archive_settings(environ)
+    origins = {
+        str(field.alias): f"environment {field.alias}" if name in settings.model_fields_set else "default"
+        for name, field in ArchiveSettings.model_fields.items()
+    }
+    return settings.model_dump(mode="json", by_alias=True), origins
 
 
 def _free(name: str) -> str:

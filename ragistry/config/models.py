@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ragistry.config.problems import Problems, dotted
 from ragistry.config.settings import CONFIG_FOLDER, DEFAULTS, is_there, sendable
-from ragistry.config.yaml_file import Lookup, YamlFile, fill_in, read_yaml
+from ragistry.config.yaml_file import YamlFile, fill_in, read_yaml
 
 MODELS_FILE = "models.yaml"
 KINDS = ("generators", "rerankers", "encoders")
@@ -94,25 +95,20 @@ def read_models(root: Path, environ: Mapping[str, str] | None = None) -> list[Mo
         for name, section in (file.data.get(kind) or {}).items():
             config = {key: value for key, value in section.items() if key != "use"}
             entry = ModelEntry(kind, name, section["use"], config, file)
-            look_up = _variable_lookup(entry, environ)
             for key, value in config.items():
-                config[key] = fill_in(value, [*entry.keys, key], look_up)
+                config[key] = fill_in(value, [*entry.keys, key], partial(_look_up, entry, environ))
             entries.append(entry)
     return entries
 
 
-def _variable_lookup(entry: ModelEntry, environ: Mapping[str, str]) -> Lookup:
-    """Returns a function that looks up the variables of an entry, and records their values and the unset ones."""
-
-    def look_up(name: str, keys: Sequence[str | int]) -> str:
-        found, written = environ.get(name, ""), f"${{{name}}}"
-        if len(found.strip()) >= SECRET_LENGTH:
-            entry.hidden[found.strip()] = written
-        if not found.strip():
-            entry.unset.append(
-                f"{entry.file.place(keys)}: {dotted(keys)}: the environment variable {name!r} is not set; "
-                f"set it, or write the value in place of {written!r}"
-            )
-        return found
-
-    return look_up
+def _look_up(entry: ModelEntry, environ: Mapping[str, str], name: str, keys: Sequence[str | int]) -> str:
+    """Look up a variable of an entry, and record its value, or that it is not set."""
+    found, written = environ.get(name, ""), f"${{{name}}}"
+    if len(found.strip()) >= SECRET_LENGTH:
+        entry.hidden[found.strip()] = written
+    if not found.strip():
+        entry.unset.append(
+            f"{entry.file.place(keys)}: {dotted(keys)}: the environment variable {name!r} is not set; "
+            f"set it, or write the value in place of {written!r}"
+        )
+    return found

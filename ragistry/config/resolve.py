@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ragistry.config.files import FILES, read_file
 from ragistry.config.folder import check_restored, folder_of
 from ragistry.config.problems import Problems, dotted, explain
-from ragistry.config.settings import CHROMA, CONFIG_FOLDER, LOCAL, PREFIX, SOURCES, Settings, is_there, text_of
+from ragistry.config.settings import CHROMA, CONFIG_FOLDER, PREFIX, SOURCES, Settings, is_there, text_of
 from ragistry.config.yaml_file import YamlFile, fill_in
 from ragistry.utils.urls import public_url
 from ragistry.utils.wording import did_you_mean, shown
@@ -72,7 +72,22 @@ def resolve(
     found = {name: Found(value, "argument") for name, value in (arguments or {}).items() if value is not None}
     for name in SOURCES:
         _find(name, files, environ, found, problems)
-    _choose_store(found, problems)
+    # A folder or a host of ChromaDB selects the store chroma, which must not contradict ``store:``.
+    selecting = {name: found[name] for name in ("chroma_path", "chroma_host") if name in found}
+    if len(selecting) == 2:
+        folder, host = selecting.values()
+        problems.lines.append(
+            f"{host.place}: chroma_host: {_value_text('chroma_host', host.value)}, but {folder.place} says chroma_path "
+            f"{folder.value!r}; a ChromaDB is a folder or a server, so remove one of the two"
+        )
+    if selecting:
+        found.setdefault("store", Found(CHROMA, next(iter(selecting.values())).place))
+    for name, (value, place) in selecting.items():
+        if found["store"].value != CHROMA:
+            problems.lines.append(
+                f"{place}: {name}: {_value_text(name, value)} selects the store 'chroma', but {found['store'].place} "
+                f"says {found['store'].value!r} (store); remove one of the two"
+            )
     values = {name: value for name, (value, _) in found.items()}
     try:
         settings = Settings.model_validate(values)
@@ -167,26 +182,6 @@ def _value(file: YamlFile, keys: list[str]) -> Any:
     return node
 
 
-def _choose_store(found: dict[str, Found], problems: Problems) -> None:
-    """Select the store chroma for a folder or a host of ChromaDB, which must not contradict ``store:``."""
-    selecting = {name: found[name] for name in ("chroma_path", "chroma_host") if name in found}
-    if len(selecting) == 2:
-        path, host = selecting.values()
-        problems.lines.append(
-            f"{host.place}: chroma_host: {_value_text('chroma_host', host.value)}, but {path.place} says chroma_path "
-            f"{path.value!r}; a ChromaDB is a folder or a server, so remove one of the two"
-        )
-    if "store" not in found and selecting:
-        found["store"] = Found(CHROMA, next(iter(selecting.values())).place)
-    store = found.get("store", Found(LOCAL, "default"))
-    for name, (value, place) in selecting.items():
-        if store.value != CHROMA:
-            problems.lines.append(
-                f"{place}: {name}: {_value_text(name, value)} selects the store 'chroma', but {store.place} says "
-                f"{store.value!r} (store); remove one of the two"
-            )
-
-
 def _value_text(name: str, value: Any) -> str:
     return shown(public_url(value) if name.endswith(("_host", "_url")) and isinstance(value, str) else value)
 
@@ -217,13 +212,9 @@ def store_entry(root: Path, resolved: Resolved) -> StoreEntry:
         for key in section:  # in the order of the file, so that errors are in it too
             if key != "use":
                 entry.config[key], entry.places[key] = section[key], file.place(["store", key])
-    if entry.use == CHROMA:
-        _add_chroma(root, resolved, entry)
-    return entry
-
-
-def _add_chroma(root: Path, resolved: Resolved, entry: StoreEntry) -> None:
-    settings, config = resolved.settings, entry.config
+    if entry.use != CHROMA:
+        return entry
+    config = entry.config
     for key in (*CHROMA_SETTINGS, *CHROMA_FOLDERS):
         config.pop(key, None)
     for key in CHROMA_SETTINGS:
@@ -235,3 +226,4 @@ def _add_chroma(root: Path, resolved: Resolved, entry: StoreEntry) -> None:
         config["path"], entry.places["path"] = str(path), resolved.origins["chroma_path"]
     if (api_key := text_of(settings.chroma_api_key)) is not None:
         config["headers"] = {"x-chroma-token": api_key} | dict(config.get("headers") or {})
+    return entry

@@ -160,11 +160,6 @@ def _word_terms(language: str) -> _TermsAndForms:
     return _TermsAndForms(language)
 
 
-def _with_dotless_i(word: re.Match[str]) -> str:
-    """Lower a Turkish I to one without dot, except in ASCII capitals, which are mostly abbreviations: ``API``."""
-    return word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131")
-
-
 def analysis_record(language: str) -> dict[str, Any]:
     """Identify the analysis. Terms are comparable only if it is equal, so it is stored with an index."""
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
@@ -215,19 +210,13 @@ def query_pairs(text: str, language: str = "english") -> Mapping[str, int]:
     pairs = list(_joined_pairs(tokens))
     pairs += [pair.replace("\u03bc", "u") for pair in pairs if "\u03bc" in pair]  # 10 μF
     terms = dict.fromkeys(chain.from_iterable(map(analyser.new_entry, pairs)), 1)
-    for code in _codes(tokens) if _DIGIT.search(text) else ():
-        terms |= dict.fromkeys(analyser["".join(code)], len(code))
+    for has_digit, run in groupby(tokens, lambda token: token.isalnum() and not token.isalpha()):
+        code = list(run)
+        if has_digit and len(code) > 2 and _DIGIT.search(text):
+            terms |= dict.fromkeys(analyser["".join(code)], len(code))
     own, others = query_terms(text, language), query_forms(text, language)
     new = {term: weight for term, weight in terms.items() if term not in own and term not in others}
     return MappingProxyType(new)
-
-
-def _codes(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """Yield three or more adjacent words with digits."""
-    for has_digit, run in groupby(tokens, lambda token: token.isalnum() and not token.isalpha()):
-        words = list(run)
-        if has_digit and len(words) > 2:
-            yield words
 
 
 def _joined_pairs(tokens: Sequence[str]) -> Iterator[str]:
@@ -361,7 +350,11 @@ class _Analyser(_Cache[tuple[str, ...]]):
 
     def lowered(self, token: str) -> str:
         if self.is_turkish:
-            token = _WORD_WITH_I.sub(_with_dotless_i, token.replace("\u0130", "i"))
+            # A Turkish I becomes one without dot, except in ASCII capitals, which are mostly abbreviations: ``API``.
+            token = _WORD_WITH_I.sub(
+                lambda word: word[0] if word[0].isascii() and word[0].isupper() else word[0].replace("I", "\u0131"),
+                token.replace("\u0130", "i"),
+            )
         return token.lower() if token.isascii() else token.casefold()
 
     def term(self, word: str) -> str:

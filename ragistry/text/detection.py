@@ -49,10 +49,12 @@ def detect_language(texts: Sequence[str]) -> Detected | None:
     number of texts; the first call takes half a second more. By py3langid: naive Bayes over byte n-grams (Lui and
     Baldwin, 2012, "langid.py"), 140 languages.
     """
-    samples = list(islice(filter(_is_enough, map(_prose, _spread(texts))), _SAMPLES))
+    prose = (" ".join(_IDENTIFIER.sub(" ", _CODE.sub(" ", text[:_TEXT])).split())[:_PROSE] for text in _spread(texts))
+    samples = list(islice((sample for sample in prose if len(sample.encode()) >= _SHORTEST), _SAMPLES))
     if sum(len(sample.encode()) for sample in samples) < _LEAST:
         return None
-    if all(map(_is_plainly_english, samples)):
+    words = [sample.lower().split() for sample in samples]
+    if all(sum(word in _ENGLISH for word in one) > _ENGLISH_SHARE * len(one) for one in words):
         return Detected("en", 1.0)  # the usual case: the classifier need not be loaded
     sums: dict[str, float] = defaultdict(float)
     for sample in samples:
@@ -100,19 +102,6 @@ def _spread(texts: Sequence[str]) -> list[str]:
     step = max(1, len(texts) / _READ)
     chosen = [texts[int(i * step)] for i in range(min(_READ, len(texts)))]
     return [*chosen[::3], *chosen[1::3], *chosen[2::3]]
-
-
-def _prose(text: str) -> str:
-    return " ".join(_IDENTIFIER.sub(" ", _CODE.sub(" ", text[:_TEXT])).split())[:_PROSE]
-
-
-def _is_plainly_english(prose: str) -> bool:
-    words = prose.lower().split()
-    return sum(word in _ENGLISH for word in words) > _ENGLISH_SHARE * len(words)
-
-
-def _is_enough(prose: str) -> bool:
-    return len(prose.encode()) >= _SHORTEST
 
 
 _MERGED = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh"}  # they have the same analysis

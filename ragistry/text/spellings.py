@@ -131,8 +131,13 @@ def other_spellings(token: str, pieces: Sequence[str]) -> Iterator[str]:
             if len(parts) > LONGEST_IDENTIFIER:
                 continue
             for part in parts:
-                yield from _other_parts(part)
-            if len(parts) > 1 and not _is_version(segment, parts):
+                yield from _unit(part)
+                if hexadecimal := _HEXADECIMAL.fullmatch(part):
+                    yield hexadecimal[1].lower()
+                else:
+                    yield from map(str.casefold, parts_of(part))
+            # dots between numbers are of a version, whose digits must not run together
+            if len(parts) > 1 and not ("." in segment and any(map(str.isdigit, parts))):
                 yield "".join(parts).casefold()
 
 
@@ -173,19 +178,6 @@ def _unit(name: str) -> Iterator[str]:
         unit = f"{unit[:-1]}ohm" if unit[-1] == "ω" else unit
         if unit != name and unit.isascii() and len(unit) > 1:
             yield unit
-
-
-def _is_version(segment: str, parts: Sequence[str]) -> bool:
-    """Return whether dots separate numbers, whose digits must not run together."""
-    return "." in segment and any(part.isdigit() for part in parts)
-
-
-def _other_parts(word: str) -> Iterator[str]:
-    yield from _unit(word)
-    if hexadecimal := _HEXADECIMAL.fullmatch(word):
-        yield hexadecimal[1].lower()
-    else:
-        yield from map(str.casefold, parts_of(word))
 
 
 def parts_of(word: str) -> list[str]:

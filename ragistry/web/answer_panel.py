@@ -37,6 +37,13 @@ NO_GENERATOR = (
     "the page again. The results are below.",
 )
 
+FORMS = {
+    "heading": '<p class="rg-heading">{}</p>',
+    "quote": "<blockquote>{}</blockquote>",
+    "row": "<tr>{}</tr>",
+    "code": "{}",
+}
+"""The HTML of a block by its kind; of another kind, a paragraph."""
 _MARKED = re.compile(r"[*_`\]]")
 
 
@@ -169,8 +176,10 @@ class AnswerPanel:
             passages = numbered(len(documents), "[passage|passages]")
             unsupported = sum(not one.supported for one in answer.sentences)
             doubt = f"{numbered(unsupported, '[sentence shares|sentences share]')} no wording with the sources cited."
+            checked = [one.supported for one in answer.sentences]
+            sentences = list(zip(cited_sentences(answer.text), checked, strict=True))
             self._show(
-                _answer_html(answer) + _sources_html(answer),
+                _blocks_html(answer.text, sentences, answer.documents, answer.query) + _sources_html(answer),
                 status=f"by {name} from {passages}, {seconds:.1f} s" if answer.text else "",
                 message="" if answer.status == "complete" else f"{HEADS[answer.status]}.",
                 remedy=" ".join(filter(None, (reason, doubt if unsupported else ""))),
@@ -203,12 +212,6 @@ def _text_html(text: str, documents: Sequence[Document], query: str) -> str:
     return _blocks_html(text, [(one, True) for one in cited_sentences(text)], documents, query)
 
 
-def _answer_html(answer: Answer) -> str:
-    supported = [one.supported for one in answer.sentences]
-    sentences = list(zip(cited_sentences(answer.text), supported, strict=True))
-    return _blocks_html(answer.text, sentences, answer.documents, answer.query)
-
-
 def _blocks_html(
     text: str, sentences: Sequence[tuple[CitedSentence, bool]], documents: Sequence[Document], query: str
 ) -> str:
@@ -234,25 +237,13 @@ def _blocks_html(
 
 
 def _block_html(one: CitedSentence, html: str, text: str) -> str:
+    if one.kind != "item":
+        return FORMS.get(one.kind, "<p>{}</p>").format(html)
     before = text[text.rfind("\n", 0, one.start) + 1 : one.start]
-    match one.kind:
-        case "heading":
-            return f'<p class="rg-heading">{html}</p>'
-        case "item":
-            marker = text[one.start : one.end].split(maxsplit=1)[0]
-            marker = BULLET if marker in "-*+" else marker
-            depth = (len(before.expandtabs(4)) + 1) // 3
-            return (
-                f'<p class="rg-item" style="--depth: {depth}"><span class="rg-marker">{escape(marker)}</span>{html}</p>'
-            )
-        case "quote":
-            return f"<blockquote>{html}</blockquote>"
-        case "row":
-            return f"<tr>{html}</tr>"
-        case "code":
-            return html
-        case _:
-            return f"<p>{html}</p>"
+    marker = text[one.start : one.end].split(maxsplit=1)[0]
+    marker = BULLET if marker in "-*+" else marker
+    depth = (len(before.expandtabs(4)) + 1) // 3
+    return f'<p class="rg-item" style="--depth: {depth}"><span class="rg-marker">{escape(marker)}</span>{html}</p>'
 
 
 def _sentence_html(sentence: CitedSentence, documents: Sequence[Document], query: str, is_supported: bool) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import FastAPI
 from nicegui import core, ui
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragistry.http.guard import LOOPBACK, BodyLimit, Guarded, HostGuard, OriginGuard, host_name, refuse, same_token
@@ -174,11 +174,20 @@ class PageTokenGuard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        if same_token(_cookie(headers), self.token):
+        headers, query = Headers(scope=scope), parse_qsl(scope["query_string"].decode("latin-1"))
+        cookie = cookie_name(headers.get("host", ""))
+        # Cookies of other programs on this machine may be malformed, so no parser is used.
+        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        if same_token(next((value for name, _, value in pairs if name == cookie), ""), self.token):
             await self.app(scope, receive, send)
-        elif scope["type"] == "http" and same_token(_query_token(scope), self.token):
-            await _set_cookie(scope, send, cookie_name(headers.get("host", "")), self.token)
+        elif scope["type"] == "http" and same_token(dict(query).get("token", ""), self.token):
+            # Redirect to the address without the token. The cookie is sent when a link on another site leads here
+            # (Lax); changes are protected by `OriginGuard`.
+            rest = [(name, value) for name, value in query if name != "token"]
+            # A single slash at the beginning: two would name a host.
+            target = "/" + quote(scope["path"].lstrip("/")) + ("?" + urlencode(rest) if rest else "")
+            kept = {"set-cookie": f"{cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax"}
+            await RedirectResponse(target, 303, kept)(scope, receive, send)
         else:
             reason = "a token is required; open the address that `ragistry ui` printed, which contains it"
             await refuse(scope, receive, send, PlainTextResponse(reason, 401), reason)
@@ -203,29 +212,3 @@ def cookie_name(host: str) -> str:
     """Name the cookie by the port, because browsers send the cookies of all ports of a machine."""
     port = host.rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
-
-
-def _cookie(headers: Headers) -> str:
-    """Read the token's cookie. Cookies of other programs on this machine may be malformed, so no parser is used."""
-    expected = cookie_name(headers.get("host", ""))
-    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == expected), "")
-
-
-def _query_token(scope: Scope) -> str:
-    query: bytes = scope["query_string"]
-    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
-
-
-async def _set_cookie(scope: Scope, send: Send, name: str, token: str) -> None:
-    """Set the cookie, and redirect to the address without the token.
-
-    The cookie is sent when a link on another site leads here (Lax); changes are protected by `OriginGuard`.
-    """
-    rest = {key: value for key, value in parse_qs(scope["query_string"].decode("latin-1")).items() if key != "token"}
-    # A single slash at the beginning: two would name a host.
-    target = "/" + quote(scope["path"].lstrip("/")) + ("?" + urlencode(rest, doseq=True) if rest else "")
-    cookie = f"{name}={token}; Path=/; HttpOnly; SameSite=Lax"
-    headers = [(b"location", target.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1"))]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})

@@ -84,7 +84,9 @@ def _card(
         lines = ui.element("div").classes("rg-job-files").props("tabindex=0 role=region")
         lines.props["aria-label"] = f"Files of {job.label}"
         files = KeyedList[_VisibleFile](lines, lambda file: file.place, _file)
-        failures = KeyedList[str](ui.element("div"), lambda line: line, _failure)
+        failures = KeyedList[str](
+            ui.element("div"), lambda line: line, lambda line: (ui.label(line).classes("rg-failure"), None)
+        )
 
     def fill(job: _VisibleJob) -> None:
         status.set_text(job.status)
@@ -106,7 +108,3 @@ def _file(file: _VisibleFile) -> Built[_VisibleFile]:
         stage.classes(replace=f"rg-stage-{file.stage.split()[0].strip(':,')}")
 
     return line, fill
-
-
-def _failure(text: str) -> Built[str]:
-    return ui.label(text).classes("rg-failure"), None

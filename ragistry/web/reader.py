@@ -45,14 +45,9 @@ class ReaderText(NamedTuple):
 def text_of(state: AppState, query: str, document: Document) -> ReaderText:
     """Read a passage with its context, and mark the words of the query in the passage."""
     language = chunk_language(document.metadata, state.workspace.settings.language)
-    context_in_store = passage_context(state.workspace, document)
     parts = [
-        excerpt(blocks_of(text, document.metadata), marked, language)
-        for text, marked in (
-            (context_in_store.before, ""),
-            (context_in_store.passage, query),
-            (context_in_store.after, ""),
-        )
+        excerpt(blocks_of(text, document.metadata), query if at == 1 else "", language)
+        for at, text in enumerate(passage_context(state.workspace, document))
     ]
     words = {block.text[s:e] for block in parts[1].blocks for s, e, name in block.styles if name == "match"}
     get, file, image = document.metadata.get, "", ""

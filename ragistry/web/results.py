@@ -14,7 +14,7 @@ from ragistry.presentation.html import excerpt_html
 from ragistry.types import Document, RetrievalResult
 from ragistry.utils.wording import no_passage, numbered
 from ragistry.web.filters import shown_values
-from ragistry.web.widgets import in_page
+from ragistry.web.widgets import details, in_page
 from ragistry.workspace import Workspace
 
 ROOM, FURTHER = 360, 220
@@ -127,20 +127,14 @@ def _card(card: ResultCard, open_: OpenPassage, ranks: OtherRanks | None) -> Non
         for shown in card.parts[1:]:
             _part(shown, open_)
         if card.rest:
-            with ui.element("details").classes("rg-more"):
-                with ui.element("summary"):
-                    ui.label(f"{len(card.rest)} more in this file")
+            with details(f"{len(card.rest)} more in this file", "rg-more"):
                 for shown in card.rest:
                     _part(shown, open_)
         if card.similar:
-            with ui.element("details").classes("rg-more"):
-                with ui.element("summary"):
-                    ui.label(f"{len(card.similar)} similar in other files")
+            with details(f"{len(card.similar)} similar in other files", "rg-more"):
                 for shown in card.similar:
                     _part(shown, open_, source_of(shown.document))
-        with ui.element("details").classes("rg-why"):
-            with ui.element("summary"):
-                ui.label("Why")
+        with details("Why", "rg-why"):
             _scores(card.hit)
 
 
@@ -187,31 +181,31 @@ def _scores(hit: Hit) -> None:
 def _details(result: RetrievalResult) -> None:
     """Show the route and the stages."""
     whole = max((stage.ms for stage in result.trace), default=0.0)
-    with ui.element("details").classes("rg-how"):
-        with ui.element("summary"):
-            ui.label("How this was found")
+    with details("How this was found", "rg-how"):
         route(result)
         for stage in result.trace:
-            with ui.element("div").classes("rg-stage"):
-                ui.label("\u2003" * stage.depth + stage.name).classes("rg-stage-name")
-                bar = ui.element("div").classes("rg-stage-bar").props("aria-hidden=true")
-                bar.style(f"--share: {100 * stage.ms / whole if whole else 0:.1f}%")
-                calls = f", {numbered(stage.model_calls, '[model call|model calls]')}" if stage.model_calls else ""
-                documents = numbered(stage.documents_out, "[document|documents]")
-                ui.label(f"{stage.ms:.1f} ms, {documents}{calls}").classes("rg-dim")
+            calls = f", {numbered(stage.model_calls, '[model call|model calls]')}" if stage.model_calls else ""
+            documents = numbered(stage.documents_out, "[document|documents]")
+            share = stage.ms / whole if whole else 0
+            _bar("\u2003" * stage.depth + stage.name, share, f"{stage.ms:.1f} ms, {documents}{calls}")
+
+
+def _bar(name: str, share: float, figures: str, classes: str = "") -> None:
+    with ui.element("div").classes(f"rg-stage{classes}"):
+        ui.label(name).classes("rg-stage-name")
+        bar = ui.element("div").classes("rg-stage-bar").props("aria-hidden=true")
+        bar.style(f"--share: {100 * share:.1f}%")
+        ui.label(figures).classes("rg-dim")
 
 
 def side_by_side(answers: Sequence[TechniqueResults], open_: OpenPassage) -> None:
     """Show the results of one technique, or of two side by side."""
     with ui.element("div").classes("rg-answers" + (" rg-two" if len(answers) > 1 else "")):
         for side, prepared in enumerate(answers):
+            others = enumerate(answers[side - 1].result.documents, start=1)
+            ranks = OtherRanks(side, {document.id: rank for rank, document in others}) if len(answers) > 1 else None
             with ui.element("section").classes("rg-answer").props(f'aria-label="Results by {prepared.technique}"'):
-                show_results(prepared, open_, _other_ranks(side, answers) if len(answers) > 1 else None)
-
-
-def _other_ranks(side: int, answers: Sequence[TechniqueResults]) -> OtherRanks:
-    other = answers[1 - side].result.documents
-    return OtherRanks(side, {document.id: rank for rank, document in enumerate(other, start=1)})
+                show_results(prepared, open_, ranks)
 
 
 def route(result: RetrievalResult) -> None:
@@ -225,11 +219,7 @@ def route(result: RetrievalResult) -> None:
             ui.label(f"Route: {_why(stage.detail)}").classes("rg-route-rule")
             top = max((abs(score) for score in scores.values()), default=0.0) or 1.0
             for name, score in sorted(scores.items(), key=lambda item: -item[1]):
-                with ui.element("div").classes("rg-stage" + (" rg-chosen" if name in chosen else "")):
-                    ui.label(name).classes("rg-stage-name")
-                    bar = ui.element("div").classes("rg-stage-bar").props("aria-hidden=true")
-                    bar.style(f"--share: {100 * max(0.0, score) / top:.1f}%")
-                    ui.label(f"{score:.3f}").classes("rg-dim")
+                _bar(name, max(0.0, score) / top, f"{score:.3f}", " rg-chosen" if name in chosen else "")
 
 
 def _why(detail: Mapping[str, Any]) -> str:

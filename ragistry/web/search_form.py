@@ -14,7 +14,7 @@ from ragistry.techniques.classes import first_sentence
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import SearchRequest, Where
 from ragistry.utils.quoting import visible_line
-from ragistry.web.widgets import button
+from ragistry.web.widgets import button, details
 
 NONE = ""
 FEWEST, MOST = 20, 100
@@ -118,15 +118,10 @@ class SearchForm:
                 {name: name for name in first.filters}, value=first.filters, label="Metadata (any)", multiple=True
             )
             self._filters.props("dense outlined options-dense use-chips")
-            with ui.element("details").classes("rg-options-more") as more:
-                with ui.element("summary"):
-                    ui.label("More")
-                with ui.element("div").classes("rg-options"):
-                    self._other = _techniques(
-                        "Compare with", {NONE: "none\nUse only one technique."} | names, first.other
-                    )
-                    self._top_k = ui.number("Passages", value=first.top_k, min=1, max=MOST, precision=0)
-                    self._top_k.props("dense outlined debounce=400")
+            with details("More", "rg-options-more") as more, ui.element("div").classes("rg-options"):
+                self._other = _techniques("Compare with", {NONE: "none\nUse only one technique."} | names, first.other)
+                self._top_k = ui.number("Passages", value=first.top_k, min=1, max=MOST, precision=0)
+                self._top_k.props("dense outlined debounce=400")
             if first.other:
                 more.props("open")
         for control in (self._technique, self._collections, self._filters, self._other, self._top_k):

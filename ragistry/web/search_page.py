@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from ragistry.errors import ConfigError, RagistryError
 from ragistry.library.asked import log_question
-from ragistry.library.why import Explanation, explain
+from ragistry.library.why import explain
 from ragistry.techniques.registry import TechniqueRegistry
 from ragistry.types import SearchRequest, Where
 from ragistry.utils.wording import numbered
@@ -23,7 +23,7 @@ from ragistry.web.polling import Follower
 from ragistry.web.reader import ReaderPanel
 from ragistry.web.results import TechniqueResults, prepare_results, side_by_side
 from ragistry.web.search_form import FEWEST, MOST, NONE, SearchForm, SearchQuery
-from ragistry.web.widgets import button
+from ragistry.web.widgets import button, details
 from ragistry.workspace import Workspace
 
 
@@ -200,13 +200,16 @@ def _why_panel(state: AppState, request: Callable[[], SearchRequest]) -> None:
         turn = this = turn + 1
         said.set_text("Searching…")
         more.clear()
-        found = await in_thread(_explanation, state, request(), source.value or "")
+        found, error = None, ""
+        try:
+            found = await in_thread(explain, state.workspace.library, request(), source.value or "")
+        except RagistryError as problem:
+            error = str(problem)
         if this != turn or said.is_deleted:
             return
-        if isinstance(found, str):
-            said.set_text(found)
+        said.set_text(found.message if found else error)
+        if not found:
             return
-        said.set_text(found.message)
         with more:
             for one in found.ranks:
                 rank = "not found" if one.rank is None else f"rank {one.rank}"
@@ -217,18 +220,9 @@ def _why_panel(state: AppState, request: Callable[[], SearchRequest]) -> None:
             if found.cost:
                 ui.label(f"The technique asks a model, so it ran once: {found.cost}").classes("rg-dim")
 
-    with ui.element("details").classes("rg-missing"):
-        with ui.element("summary"):
-            ui.label("Missing a source?")
+    with details("Missing a source?", "rg-missing"):
         with ui.element("div").classes("rg-options"):
             source = ui.input("Source, or source:page").props("dense outlined").on("keydown.enter", run)
             button("Explain", run)
         said = ui.label().props("role=status")
         more = ui.element("div")
-
-
-def _explanation(state: AppState, request: SearchRequest, expected: str) -> Explanation | str:
-    try:
-        return explain(state.workspace.library, request, expected)
-    except RagistryError as error:
-        return str(error)

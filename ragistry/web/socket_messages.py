@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from nicegui import core, json
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ragistry.http.guard import refuse
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +24,8 @@ LENGTH = 1_000_000
 """Maximum number of characters of a message, as in engine.io."""
 AT_ONCE = 16
 """Maximum number of messages in one long-polling request, as in engine.io."""
-INVALID, REFUSED = 1007, 1008
-"""WebSocket close codes."""
+INVALID = 1007
+"""WebSocket close code."""
 
 
 class MalformedError(ValueError):
@@ -94,11 +97,13 @@ class SocketMessages:
             if scope["type"] == "websocket" and not is_socket:
                 raise MalformedError("it opened a WebSocket at an unknown address")
             if is_socket:
-                _check_query(scope["query_string"])
+                values = dict(parse_qsl(scope["query_string"].decode("latin-1"))[::-1])  # the first of each name
+                if values.get("implicit_handshake") == "true":  # without an event `handshake`, which has the same
+                    _check_values(_Handshake, values)
                 receive = await _posted(receive) if scope.get("method") == "POST" else _checked(receive, send)
         except MalformedError as error:
             _report(error)
-            await _refuse(scope, send, str(error))
+            await refuse(scope, receive, send, PlainTextResponse(str(error), 400), str(error))
             return
         await self.app(scope, receive, send)
 
@@ -118,17 +123,13 @@ def check_message(text: str) -> None:
     if found.namespace not in (None, "/") or found.attachment_count:
         raise MalformedError("it sent an unsupported kind of message")
     if text[1] == "2":
-        _check_event(found.data)
+        match found.data:
+            case [str(name), dict(values)] if name in EVENTS:
+                _check_values(EVENTS[name], values)
+            case _:
+                raise MalformedError("it sent an unknown event")
     elif found.data is not None and not isinstance(found.data, dict):
         raise MalformedError("it sent an unreadable message")
-
-
-def _check_event(data: object) -> None:
-    match data:
-        case [str(name), dict(values)] if name in EVENTS:
-            _check_values(EVENTS[name], values)
-        case _:
-            raise MalformedError("it sent an unknown event")
 
 
 def _check_values(model: type[_FromWindow], values: dict[str, Any]) -> None:
@@ -136,13 +137,6 @@ def _check_values(model: type[_FromWindow], values: dict[str, Any]) -> None:
         model.model_validate(values)
     except (ValidationError, RecursionError) as error:
         raise MalformedError("it sent an event with missing or malformed values") from error
-
-
-def _check_query(query: bytes) -> None:
-    """Check the query of a connection without a `handshake` event: it has the same values."""
-    values = {name: found[0] for name, found in parse_qs(query.decode("latin-1")).items()}
-    if values.get("implicit_handshake") == "true":
-        _check_values(_Handshake, values)
 
 
 def _checked(receive: Receive, send: Send) -> Receive:
@@ -197,14 +191,6 @@ async def _posted(receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return read
-
-
-async def _refuse(scope: Scope, send: Send, reason: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": REFUSED, "reason": reason})
-        return
-    await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": reason.encode()})
 
 
 def _report(reason: object) -> None:

@@ -52,6 +52,15 @@ def in_page(work: Work | None) -> Work | None:
 
 
 @contextmanager
+def details(text: str, classes: str) -> Iterator[ui.element]:
+    """Show a part that opens by a click on its text; fill it in the block."""
+    with ui.element("details").classes(classes) as made:
+        with ui.element("summary"):
+            ui.label(text)
+        yield made
+
+
+@contextmanager
 def dialog(title: str) -> Iterator[ui.dialog]:
     """Create a dialog; fill it in the block, then open or await it. It is deleted after it closes."""
     with ui.dialog() as made, ui.card().classes("rg-dialog"):
