@@ -62,9 +62,9 @@ these, nDCG@10 of the shared sets falls by at most .003, and the spelling of the
 NAME = "@"
 """Precedes a term or form of a source's names (`searched_names`)."""
 NAME_WEIGHT, NAME_WORDS, FEW_NAMES = 2.5, 4, 3
-"""Weight, in comparison with a word of the text, of a name that has every word of a query of at most four, and of a
-word that no text has. It falls where more than three sources have them, so that a rare passage is not behind them all.
-Other words of names do not count, because questions share words with many names. See `benchmarks/names.py`."""
+"""Weight, in comparison with a word of the text, of a name that has every word of a query of at most four. It falls
+where more than three sources have them, so that a rare passage is not behind them all. In other queries a name counts
+as a text does, for words that no text has, because questions share words with many names. See `benchmarks/names.py`."""
 CACHED_CLAUSES = 50_000
 META = "meta.json"
 NOT_MAPPED = (".json", ".pos", ".store")
@@ -288,7 +288,7 @@ def _finding(
             share = _rarity(view, words + forms) / _rarity(view, forms)
             known.append(_clause(view.schema, form, as_form * share))
         if named and not (words or forms):
-            known += _name(view, language, term, as_word * NAME_WEIGHT)
+            known += _name(view, language, term, as_word)
         view.clauses[language, term, as_word, as_form, named] = known
     return known
 
