@@ -244,7 +244,7 @@ class Unsearchable:
         collection: Collection that it was ingested into.
         source_file: Its name in the collection.
         source_path: Its path or address; empty for a text or an uploaded file.
-        folder: The folder that was ingested, or the id of a client's folder; empty for a file by itself.
+        folder: The id of a client's folder that it was sent from; empty for others.
         kind: ``failed``; ``outdated``: its new version failed, and the old one is searched; ``no text``; ``cut``: a
             part of it is not searched; ``waiting``: some of its chunks are only found by their words.
         reason: Why, in one line.

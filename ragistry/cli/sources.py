@@ -167,10 +167,12 @@ def listed_sources(
         )
         for info in infos
     ]
-    values: dict[str, Any] = {"collection": collection, "sources": [source_row(info) for info in infos]}
     keeps = only is None and "unsearchable" in opened.store.abilities
-    if keeps:
-        values["unsearchable"] = [to_json(one) for one in opened.library.unsearchable(collection)]
+
+    def values() -> dict[str, Any]:
+        found: dict[str, Any] = {"collection": collection, "sources": [source_row(info) for info in infos]}
+        missing = {"unsearchable": list(map(to_json, opened.library.unsearchable(collection)))} if keeps else {}
+        return found | missing
 
     def write() -> None:
         print_table(columns, rows)

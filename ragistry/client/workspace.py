@@ -200,32 +200,22 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         return report
 
     def _forget_missing(self, plan: IngestPlan) -> None:
-        self._record_missing(plan, only_known=True)
+        self._record_missing(plan)
 
-    def _record_missing(self, plan: IngestPlan, *, only_known: bool = False) -> None:
-        """Tell the server what could not be sent, and of each folder what was left out and what is gone.
-
-        ``only_known``: leave out folders that were not ingested before.
-        """
-        failed: dict[str, dict[str, str]] = {_folder_id(one.root): {} for one in plan.folders}
+    def _record_missing(self, plan: IngestPlan) -> None:
+        """Tell the server of each folder what could not be sent, what was left out and what is there."""
+        bodies: dict[str, dict[str, Any]] = {}
+        for folder in plan.folders:
+            is_listed = folder.listing is not None and folder.listing.complete
+            names = [file.source_file for file in folder.listing.files] if folder.listing and is_listed else None
+            body = {"names": names, "counts": folder.counts, "exclude": folder.exclude, "failed": {}}
+            bodies[os.path.realpath(folder.root)] = {"folder": _folder_id(folder.root), **body}
         for one in plan.missing:
-            failed.setdefault(one.folder and _folder_id(Path(one.folder)), {})[one.source_file] = one.reason
-        listings = {_folder_id(one.root): one for one in plan.folders}
-        try:
-            known = {one.folder: one for one in self.ingested_folders(plan.collection)} if listings else {}
-            missing = list(self.unsearchable(plan.collection)) if known else []
-        except UnsupportedError:
-            return
-        for id, reasons in failed.items():
-            folder, before = listings.get(id), known.get(id, IngestedFolder(plan.collection, id))
-            listing = folder and folder.listing
-            names = {*reasons, *(file.source_file for file in listing.files)} if listing else set()
-            gone = [one.source_file for one in missing if listing and one.folder == id and one.source_file not in names]
-            counts = folder.counts if folder else {}
-            exclude = before.exclude if folder is None or folder.exclude is None else folder.exclude
-            is_changed = (dict(before.counts), before.exclude) != (counts, exclude)
-            if (reasons or gone or is_changed) and (id in known or not only_known):
-                body = {"folder": id, "failed": reasons, "gone": gone, "counts": counts, "exclude": exclude}
+            path = f"{one.source_path}{os.sep}"
+            root = next((root for root in bodies if path.startswith(start_of(root))), "")
+            bodies.setdefault(root, {"failed": {}})["failed"][one.source_file] = one.reason
+        for body in bodies.values():
+            with suppress(UnsupportedError):
                 self._connection.call("POST", f"{_address(plan.collection)}/unsearchable", body)
 
     def _check_collection(self, name: str) -> None:
@@ -261,8 +251,7 @@ class RemoteLibrary(IngestMethods, SearchMethods):
         Returns:
             Number of sources that are done.
         """
-        folder = "" if root is None else os.path.realpath(root)
-        wanted = list(_each_name_once(sources, plan, taken, folder))
+        wanted = list(_each_name_once(sources, plan, taken))
         for batch in _batches(wanted):
             with ExitStack() as stack:
                 files = [
@@ -435,9 +424,9 @@ def _folder_id(root: Path) -> str:
 
 
 def _each_name_once(
-    sources: Sequence[IngestSource], plan: IngestPlan, taken: dict[str, IngestSource], folder: str
+    sources: Sequence[IngestSource], plan: IngestPlan, taken: dict[str, IngestSource]
 ) -> Iterator[IngestSource]:
-    """Yield the files of a folder to send, and report unreadable files and duplicate names.
+    """Yield the files to send, and report unreadable files and duplicate names.
 
     Of several files with the same name, the first one is sent.
     """
@@ -452,16 +441,16 @@ def _each_name_once(
                     _check_readable(source)
             except SourceError as error:
                 del taken[source.source_file]
-                _fail(plan, source, error, folder)
+                _fail(plan, source, error)
                 continue
             yield source
         elif not is_same_file(source.place, earlier.place):
-            _fail(plan, source, taken_by(source, plan.collection, earlier.path), folder)
+            _fail(plan, source, taken_by(source, plan.collection, earlier.path))
 
 
-def _fail(plan: IngestPlan, source: IngestSource, error: SourceError, folder: str) -> None:
+def _fail(plan: IngestPlan, source: IngestSource, error: SourceError) -> None:
     plan.report.failed.append(Failure(source.shown, error))
-    plan.missing.append(entry(plan.collection, source.source_file, "", error, folder=folder))
+    plan.missing.append(entry(plan.collection, source.source_file, source.place, error))
 
 
 def _check_readable(file: SourceFile) -> None:

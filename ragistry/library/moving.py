@@ -13,9 +13,8 @@ from dataclasses import replace
 from ragistry.config.collections import CollectionsFile
 from ragistry.errors import CollectionAlreadyExistsError, CollectionNotFoundError, SourceError, StoreError
 from ragistry.library.scope import being_renamed
-from ragistry.library.unsearchable import entry_of
 from ragistry.protocols import LibraryStore
-from ragistry.stores.records import source_chunks
+from ragistry.stores.records import entries_of, source_chunks
 from ragistry.types import SourceInfo
 from ragistry.utils.wording import agreeing, listed
 
@@ -132,7 +131,9 @@ def _overwrite(store: LibraryStore, info: SourceInfo, to_collection: str) -> int
     chunks = source_chunks(store, info.collection, info.source_file)
     for chunk in chunks:
         chunk.metadata["collection"] = to_collection
-    entries = [replace(one, collection=to_collection) for one in entry_of(store, info)]
-    store.replace_source(to_collection, info.source_file, chunks, **({"unsearchable": entries} if entries else {}))
+    name = info.collection, info.source_file, "outdated"
+    failed = [one for _, one in entries_of(store) if (one.collection, one.source_file, one.kind) == name]
+    options = {"unsearchable": [replace(one, collection=to_collection) for one in failed]} if failed else {}
+    store.replace_source(to_collection, info.source_file, chunks, **options)
     store.replace_source(info.collection, info.source_file, [])
     return len(chunks)

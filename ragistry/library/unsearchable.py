@@ -121,32 +121,18 @@ def unsearchable_line(scope: Scope, collection: str | None = None) -> str:
 
 def entries_named(scope: Scope, source: str, collection: str) -> list[int]:
     """Return the numbers of the entries of this name; none if the store does not keep them."""
-    if "unsearchable" not in scope.store.abilities:
-        return []
-    names, name = scope.current_names().stored(collection), composed(source)
-    entries = entries_of(keeping(scope.store))
-    return [number for number, one in entries if one.collection in names and composed(one.source_file) == name]
+    names = [(stored, composed(source)) for stored in scope.current_names().stored(collection)]
+    entries = entries_of(scope.store)
+    return [number for number, one in entries if (one.collection, composed(one.source_file)) in names]
 
 
 def forget_collection(store: LibraryStore, collection: str) -> None:
     """Erase the entries and folders of a collection."""
     if "unsearchable" in store.abilities:
-        keeper = keeping(store)
-        numbers = [number for number, one in entries_of(keeper) if one.collection == collection]
-        folders = [IngestedFolder(collection, one.folder) for one in keeper.folders(collection)]
+        numbers = [number for number, one in entries_of(store) if one.collection == collection]
+        folders = [IngestedFolder(collection, one.folder) for one in keeping(store).folders(collection)]
         if numbers or folders:
-            keeper.record_unsearchable(gone=numbers, folders=folders)
-
-
-def entry_of(store: LibraryStore, info: SourceInfo) -> list[Unsearchable]:
-    """Return the entry of a source whose new version failed; none if it has not."""
-    entries = entries_of(keeping(store)) if "unsearchable" in store.abilities else ()
-    path = info.source_path, info.collection
-    return [
-        one
-        for _, one in entries
-        if (one.source_path, one.collection) == path and (one.source_path or one.source_file == info.source_file)
-    ]
+            keeping(store).record_unsearchable(gone=numbers, folders=folders)
 
 
 def _files(

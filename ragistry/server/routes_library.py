@@ -129,9 +129,11 @@ def list_unsearchable(
 def record_unsearchable(request: Request, collection: str, body: FolderState) -> Any:
     """Record which files of a client could not be sent, and what was left out of its folder."""
     library = library_of(request, collection)
-    folder = IngestedFolder(collection, body.folder, body.counts, tuple(body.exclude))
+    kept = next((one.exclude for one in library.ingested_folders(collection) if one.folder == body.folder), ())
+    exclude = kept if body.exclude is None else tuple(body.exclude)
+    folder = IngestedFolder(collection, body.folder, body.counts, exclude)
     with library.collections.collection_lock(collection):
-        record_unsent(library.store, folder, body.failed, body.gone)
+        record_unsent(library.store, folder, body.failed, None if body.names is None else set(body.names))
     return to_json(folder)
 
 

@@ -290,9 +290,9 @@ class FolderState(RequestModel):
 
     folder: str = Field(default="", pattern=f"{FOLDER_ID}|^$", description="Id of the folder; empty for single files.")
     failed: dict[SourceName, str] = Field(default={}, description="Why a file could not be sent, by its name.")
-    gone: list[SourceName] = Field(default=[], description="Names of files that the folder no longer has.")
+    names: list[SourceName] | None = Field(default=None, description="The files of the folder, if all are known.")
     counts: dict[str, int] = Field(default={}, description="Numbers of files that were left out, by reason.")
-    exclude: list[str] = Field(default=[], description="Patterns of files to leave out.")
+    exclude: list[str] | None = Field(default=None, description="Patterns of files to leave out; null: as before.")
 
 
 class ChunkCount(BaseModel):

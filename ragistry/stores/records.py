@@ -130,9 +130,9 @@ def keeping(store: LibraryStore) -> UnsearchableStore:
     return cast("UnsearchableStore", store)
 
 
-def entries_of(store: UnsearchableStore, after: int = 0) -> Iterator[tuple[int, Unsearchable]]:
-    """Yield the entries of a store by their number, above ``after``; reads a page at a time."""
-    while page := store.unsearchable(after):
+def entries_of(store: LibraryStore, after: int = 0) -> Iterator[tuple[int, Unsearchable]]:
+    """Yield the entries of a store by their number, above ``after``, read in pages; none of one that keeps none."""
+    while "unsearchable" in store.abilities and (page := keeping(store).unsearchable(after)):
         yield from page
         after = page[-1][0]
 

@@ -156,7 +156,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
         if path and path in (start + info.source_file, follow_links and os.path.realpath(start + info.source_file)):
             return True
         hidden = f"{os.sep}." in path[len(start) - 1 :]
-        return path.startswith(start) and not hidden and not _may_come_back(path, Path(start))
+        return path.startswith(start) and not hidden and not may_come_back(path, Path(start))
 
     return [
         info.source_file
@@ -165,7 +165,7 @@ def vanished(listing: Listing, stored: Iterable[SourceInfo], *, follow_links: bo
     ]
 
 
-def _may_come_back(path: str, root: Path) -> bool:
+def may_come_back(path: str, root: Path) -> bool:
     """Return whether a file was in a subfolder that is now empty or unreadable."""
     try:
         folder = next((parent for parent in Path(path).parents if parent.is_dir()), root)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ragistry.errors import EmbeddingGenerationError, ModelError, SourceNotFoundError
-from ragistry.library.ingest.folder_sync import is_gone
+from ragistry.library.ingest.folder_sync import is_gone, may_come_back
 from ragistry.library.ingest.source import IngestSource, start_of
 from ragistry.stores.records import entries_of, keeping
 from ragistry.types import IngestedFolder, Unsearchable
-from ragistry.utils.ids import composed
 from ragistry.utils.quoting import escaped
 from ragistry.utils.urls import is_url
 from ragistry.utils.wording import one_line
 
 if TYPE_CHECKING:
     from ragistry.errors import RagistryError
-    from ragistry.library.ingest.plan import IngestPlan, PlannedFolder
+    from ragistry.library.ingest.plan import IngestPlan
     from ragistry.protocols import LibraryStore, UnsearchableStore
 
 PENDING, SECONDS = 250, 1.0
@@ -81,7 +80,6 @@ class MissingFiles:
         self.lock = collection_lock
         self._pending: dict[tuple[str, str], Unsearchable] = {}
         self._tried: set[str] = set()
-        self._roots: dict[int, str] | None = None
 
     def begin(self) -> None:
         """Record what the plan left out and could not list, unless that is known."""
@@ -94,12 +92,8 @@ class MissingFiles:
         """Record a source that is not searchable; nothing is missing of a file that vanished."""
         if self._store is None or isinstance(reason, SourceNotFoundError):
             return
-        if self._roots is None:
-            folders = self._plan.folders
-            self._roots = {id(file): os.path.realpath(folder.root) for folder in folders for file in folder.files}
-        folder = getattr(source, "folder", "") or self._roots.get(id(source), "")
-        made = entry(self._plan.collection, source.source_file, source.place, reason, folder=folder, kind=kind)
-        self._add(made)
+        folder = getattr(source, "folder", "")
+        self._add(entry(self._plan.collection, source.source_file, source.place, reason, folder=folder, kind=kind))
 
     def refused(self, collection: str, source_file: str, place: str, error: RagistryError) -> None:
         """Record a source with a chunk that the embedder refuses, and that is found by its words."""
@@ -152,46 +146,32 @@ class MissingFiles:
 def past_entries(plan: IngestPlan, read: Iterable[IngestSource] = ()) -> Callable[[Unsearchable], bool]:
     """Return a function that tells whether an entry of the collection, not of this ingest, is out of date.
 
-    Its file was read, or is no longer in a folder that was listed. Or it is gone, and not because a disk is not there:
-    what contained it or its folder is there, or a file of its name was ingested from elsewhere.
+    Its file was read, or is no longer in a folder that was listed, or is gone, not because its disk is not there.
     """
     done = {escaped(source.place or source.source_file) for source in read}
-    names = {composed(source.source_file) for source in plan.all_sources}
-    listed = [(start_of(one.root), _files_in(one)) for one in plan.folders if one.listing and one.listing.complete]
+    listed = [
+        (start_of(one.root), {escaped(file.place) for file in one.listing.files})
+        for one in plan.folders
+        if one.listing and one.listing.complete
+    ]
 
     def is_past(one: Unsearchable) -> bool:
-        if file_of(one) in done:
-            return True
-        listings = [files for start, files in listed if _is_inside(one, start)]
-        if listings:
-            return all(file_of(one) not in files for files in listings)
-        if (
-            not one.source_path or is_url(one.source_path) or "\\" in one.source_path
-        ):  # a name that is not UTF-8 is escaped
-            return False
-        path, folder = Path(one.source_path), Path(one.folder or one.source_path)
-        if not is_gone(one.source_path) or path.is_dir():
-            return False
-        return composed(one.source_file) in names or any(
-            at.parent.is_dir() and not os.path.lexists(at) for at in (path, folder)
-        )
+        path = one.source_path
+        inside = [
+            files
+            for start, files in listed
+            if f"{path}{os.sep}".startswith(start) and f"{os.sep}." not in path[len(start) - 1 :]  # hidden there
+        ]
+        if inside or file_of(one) in done:
+            return file_of(one) in done or not any(path in files for files in inside)
+        is_path = path and not is_url(path) and "\\" not in path  # a name that is not UTF-8 is escaped
+        return bool(is_path) and is_gone(path) and not Path(path).is_dir() and not may_come_back(path, Path("/"))
 
     return is_past
 
 
-def _is_inside(one: Unsearchable, start: str) -> bool:
-    """Return whether a file of a folder is in the folder with this `start_of`, and not hidden there."""
-    path = f"{one.source_path}{os.sep}"
-    below = path.startswith(start) and f"{os.sep}." not in path[len(start) - 1 :]
-    return bool(one.folder) and (below or f"{one.folder}{os.sep}" == start)
-
-
-def _files_in(folder: PlannedFolder) -> set[str]:
-    return {escaped(file.place or file.source_file) for file in folder.listing.files} if folder.listing else set()
-
-
 def record_unsent(
-    store: LibraryStore, folder: IngestedFolder, failed: Mapping[str, str], gone: Collection[str]
+    store: LibraryStore, folder: IngestedFolder, failed: Mapping[str, str], names: Container[str] | None
 ) -> None:
     """Record what a client says of its folder.
 
@@ -199,33 +179,29 @@ def record_unsent(
         store: The store.
         folder: The folder; its path is empty for files that were sent one by one.
         failed: The reason for each file that was not sent, by its name.
-        gone: Names of files that the folder no longer has.
+        names: The files of the folder; None if not all are known.
 
     Raises:
         UnsupportedError: The store does not keep it.
     """
-    keeper, names, where = keeping(store), set(gone), (folder.collection, folder.folder)
-    numbers = [
+    where = folder.collection, folder.folder
+    gone = [
         number
-        for number, one in entries_of(keeper)
-        if (one.collection, one.folder) == where and one.source_file in names
+        for number, one in entries_of(store)
+        if names is not None and (one.collection, one.folder) == where and one.source_file not in names
     ]
     entries = [entry(folder.collection, name, "", why, folder=folder.folder) for name, why in failed.items()]
-    keeper.record_unsearchable(entries, gone=numbers, folders=[folder])
+    keeping(store).record_unsearchable(entries, gone=gone, folders=[folder] if folder.folder else [])
 
 
 def changed_folders(plan: IngestPlan, known: Iterable[IngestedFolder]) -> list[IngestedFolder]:
     """Return the folders of a plan with other counts or patterns than the known ones, and known ones that are gone."""
-    before: Mapping[str, IngestedFolder] = {one.folder: one for one in known}
-    made = [
-        replace(one, counts={})
-        for one in before.values()
-        if one.counts and Path(one.folder).is_absolute() and not os.path.lexists(one.folder)
-    ]
+    before = {one.folder: one for one in known}
+    gone = [one for one in before.values() if Path(one.folder).is_absolute() and is_gone(one.folder)]
+    after = {one.folder: replace(one, counts={}) for one in gone}
     for folder in plan.folders:
         root = os.path.realpath(folder.root)
-        old = before.get(root, IngestedFolder(plan.collection, root))
-        exclude = old.exclude if folder.exclude is None else folder.exclude
-        if (dict(old.counts), old.exclude) != (folder.counts, exclude):
-            made.append(IngestedFolder(plan.collection, root, folder.counts, exclude))
-    return made
+        kept = before.get(root, IngestedFolder(plan.collection, root)).exclude
+        exclude = kept if folder.exclude is None else folder.exclude
+        after[root] = IngestedFolder(plan.collection, root, folder.counts, exclude)
+    return [one for one in after.values() if one != before.get(one.folder, IngestedFolder(plan.collection, one.folder))]

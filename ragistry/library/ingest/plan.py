@@ -241,7 +241,7 @@ def _add_folder(
         name = os.path.relpath(failure.source, listing.root)
         place = os.path.normpath(f"{real}/{name}")
         name = Path(place).name if place == real else Path(name).as_posix()
-        plan.missing.append(entry(plan.collection, name, place, failure.error, folder=real))
+        plan.missing.append(entry(plan.collection, name, place, failure.error))
     plan.report.merge(
         IngestReport(
             failed=[*listing.failed, *listing.special],

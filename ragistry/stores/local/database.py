@@ -17,7 +17,6 @@ from ragistry.errors import ConfigError, StoreCorruptError, StoreError, StoreLoc
 from ragistry.stores.chunk_checks import CheckedChunks
 from ragistry.stores.local import migrations
 from ragistry.stores.local.room import Room
-from ragistry.stores.local.unsearchable import TABLES
 from ragistry.stores.lock import WriterLock
 from ragistry.stores.records import half_character_error
 from ragistry.utils.disk import is_full
@@ -71,7 +70,7 @@ CREATE TABLE waiting (key INTEGER PRIMARY KEY, refused INTEGER NOT NULL);  -- ch
 CREATE TABLE next_vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL);  -- for the indexes
 CREATE TABLE indexes (name TEXT PRIMARY KEY, mark TEXT NOT NULL, removed INTEGER NOT NULL) WITHOUT ROWID;
-{TABLES}
+{migrations.UNSEARCHABLE}
 PRAGMA user_version = {migrations.FORMAT};
 """
 

@@ -12,11 +12,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ragistry.errors import StoreError
-from ragistry.stores.local.unsearchable import TABLES
 
 log = logging.getLogger(__name__)
 
 FORMAT = 15
+UNSEARCHABLE = """
+CREATE TABLE unsearchable (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection TEXT NOT NULL,
+    file TEXT NOT NULL,                     -- the place, else the name
+    source_file TEXT NOT NULL,
+    place TEXT NOT NULL,                    -- path or address
+    folder TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX unsearchable_by_file ON unsearchable (collection, file);
+CREATE TABLE folders (
+    collection TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    counts TEXT NOT NULL,                   -- number of files that were left out, by reason
+    exclude TEXT NOT NULL                   -- patterns
+);
+"""
+"""The tables that format 15 has added; a later format changes them by a step."""
 
 
 def _add_waiting(connection: sqlite3.Connection) -> None:
@@ -45,7 +65,7 @@ def _add_fit(connection: sqlite3.Connection) -> None:
 
 def _add_unsearchable(connection: sqlite3.Connection) -> None:
     """Files that are not searchable are kept, from the next ingest on."""
-    for statement in TABLES.split(";"):
+    for statement in UNSEARCHABLE.split(";"):
         connection.execute(statement)
 
 

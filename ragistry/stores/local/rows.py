@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.chunking.joined import LINE_FEEDS, whole_text
 from ragistry.errors import DuplicateChunkIDError, StoreError
+from ragistry.stores import unsearchable
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
-from ragistry.stores.local import unsearchable
 from ragistry.stores.records import (
     NAMES,
     Name,

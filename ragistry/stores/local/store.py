@@ -21,10 +21,10 @@ from ragistry.stores.local.database import FILE, Database, Head, advance, openin
 from ragistry.stores.local.index import DerivedIndex, Stale, View
 from ragistry.stores.local.salvage import discard_kept, faults, rebuilt_indexes, salvage
 from ragistry.stores.local.selecting import Change, Selection, Selections, selected_keys
-from ragistry.stores.local.unsearchable import UnsearchableRows, put
 from ragistry.stores.local.vectors import VectorIndex
 from ragistry.stores.local.words import WordIndex
 from ragistry.stores.lock import WriterLock
+from ragistry.stores.unsearchable import Rows, UnsearchableRows, put
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -254,6 +254,10 @@ class LocalStore(UnsearchableRows, embedding.FitRecord):
         except StoreError as error:
             log.warning("your data is saved; the next search updates the index %r: %s", index.name, error)
 
+    def _change(self, work: Callable[[Rows], None], *, erases: bool) -> None:
+        with self._database.delete() if erases else self._database.write() as connection:
+            work(connection)
+
     # Searching
 
     def search(
@@ -423,6 +427,10 @@ class LocalStore(UnsearchableRows, embedding.FitRecord):
     def sources(self, collection: str | None = None, *, in_part: bool = False) -> list[SourceInfo]:
         with self._database.read() as connection:
             return rows.list_sources(connection, collection, in_part=in_part)
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self._database.read() as connection:
+            return connection.execute(query, values).fetchall()
 
     def embedder(self) -> EmbedderFingerprint | None:
         with self._database.read() as connection:

@@ -25,15 +25,34 @@ from ragistry.errors import (
     StoreError,
     StoreLockedError,
 )
-from ragistry.stores.postgres.unsearchable import TABLES
 from ragistry.stores.records import half_character_error
 from ragistry.utils.wording import one_line
 
 FORMAT = 4
+UNSEARCHABLE = """
+CREATE TABLE unsearchable (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    collection text NOT NULL,
+    file text NOT NULL,                      -- the place, else the name
+    source_file text NOT NULL,
+    place text NOT NULL,                     -- path or address
+    folder text NOT NULL,
+    kind text NOT NULL, reason text NOT NULL,
+    at double precision NOT NULL
+);
+CREATE INDEX unsearchable_by_file ON unsearchable USING hash (file);  -- which may be too long for other indexes
+CREATE TABLE folders (
+    collection text COLLATE "C" NOT NULL,
+    folder text COLLATE "C" NOT NULL,
+    counts text NOT NULL,                    -- number of files that were left out, by reason
+    exclude text NOT NULL                    -- patterns
+);
+"""
+"""The tables that format 4 has added; a later format changes them by a step."""
 STEPS: Mapping[int, str] = {
     1: "SELECT",  # chunks have ``line_feeds`` in their metadata; earlier ones have none
     2: "ALTER TABLE head ADD COLUMN fit text",
-    3: TABLES,
+    3: UNSEARCHABLE,
 }
 """From each format that can be migrated, the statements that lead to the next one. All steps are one transaction."""
 CONNECT_SECONDS = 5
@@ -93,7 +112,7 @@ CREATE INDEX chunks_by_collection ON chunks (collection);
 CREATE INDEX chunks_by_file ON chunks (source_file);
 CREATE INDEX chunks_by_hash ON chunks (hash);
 CREATE INDEX chunks_by_facet ON chunks USING gin (facets jsonb_path_ops);
-{TABLES}
+{UNSEARCHABLE}
 """
 
 HEAD = """

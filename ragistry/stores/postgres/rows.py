@@ -12,10 +12,10 @@ from psycopg.errors import UniqueViolation
 
 from ragistry.chunking.breadcrumb import searched_text
 from ragistry.errors import DuplicateChunkIDError, EmbeddingMismatchError
+from ragistry.stores import unsearchable
 from ragistry.stores.chunk_checks import CheckedChunks, id_problem
-from ragistry.stores.postgres import unsearchable
 from ragistry.stores.postgres.database import Connection, Head, Transaction, lock
-from ragistry.stores.postgres.where import Sql, escaped, facets, unescaped
+from ragistry.stores.postgres.where import EscapedRows, Sql, escaped, facets, unescaped
 from ragistry.stores.records import (
     NAMES,
     Keys,
@@ -51,7 +51,7 @@ def put_source(write: Transaction, name: Name, chunks: CheckedChunks) -> None:
         _drop(write, Sql("source = %s", (found[0],)))
         write.connection.execute("DELETE FROM sources WHERE id = %s", (found[0],))
         places.add(found[1])
-    unsearchable.drop(write.connection, name, places)
+    unsearchable.drop(EscapedRows(write.connection), name, places)
     if chunks.ids:
         _insert(write, chunks, _insert_source(write.connection, name, chunks, whole=True))
 
@@ -109,7 +109,7 @@ def move(write: Transaction, name: Name, to: str) -> int:
             (escaped(to), [row[0] for row in rows], ids),
         )
     connection.execute("UPDATE sources SET collection = %s WHERE id = %s", (escaped(to), source))
-    unsearchable.move_file(connection, name, place, to)
+    unsearchable.move_file(EscapedRows(connection), name, place, to)
     return len(rows)
 
 
@@ -117,7 +117,7 @@ def move_collection(write: Transaction, collection: str, to: str) -> int:
     """Move every source of a collection to another one and return the number of chunks."""
     names = [(collection, info.source_file) for info in list_sources(write.connection, collection)]
     moved = sum(move(write, name, to) for name in names)
-    unsearchable.move_all(write.connection, collection, to)
+    unsearchable.move_all(EscapedRows(write.connection), collection, to)
     return moved
 
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,9 +25,8 @@ from ragistry.stores.local.words import WordView
 from ragistry.stores.postgres import embedding, rows
 from ragistry.stores.postgres.database import Connection, Database, Head, Transaction, create_vectors, read_head
 from ragistry.stores.postgres.embedding import record_embedder
-from ragistry.stores.postgres.unsearchable import UnsearchableRows, put
 from ragistry.stores.postgres.vectors import build_index, nearest
-from ragistry.stores.postgres.where import condition
+from ragistry.stores.postgres.where import EscapedRows, condition
 from ragistry.stores.postgres.words import ChangePosition, FollowingWords
 from ragistry.stores.records import (
     Keys,
@@ -39,6 +38,7 @@ from ragistry.stores.records import (
     recorded_embedder,
     recorded_fit,
 )
+from ragistry.stores.unsearchable import Rows, UnsearchableRows, put
 from ragistry.stores.vectors import query_vector as unit_query
 from ragistry.text.languages import canonical_language
 from ragistry.trace import degraded
@@ -91,6 +91,7 @@ class PostgresStore(UnsearchableRows):
     """
 
     abilities = frozenset({"text", "reembed", "fit", "unsearchable"})
+    METADATA = "info"
 
     class Config(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -187,9 +188,12 @@ class PostgresStore(UnsearchableRows):
             checked = check_chunks(chunks, dimension=write.head.dimension or None)
             check_source(collection, source_file, chunks)
             rows.put_source(write, (collection, source_file), checked)
-            put(write.connection, unsearchable)
+            put(EscapedRows(write.connection), unsearchable)
 
         self._write(replace)
+
+    def _change(self, work: Callable[[Rows], None], *, erases: bool) -> None:  # noqa: ARG002, the server erases
+        self._write(lambda write: work(EscapedRows(write.connection)))
 
     def _check_own_embedder(self, write: Transaction) -> None:
         """Check the recorded embedder: another process may have recorded another one, or cleared the store."""
@@ -440,6 +444,9 @@ class PostgresStore(UnsearchableRows):
 
     def sources(self, collection: str | None = None, *, in_part: bool = False) -> list[SourceInfo]:
         return self._read(lambda connection: rows.list_sources(connection, collection, in_part=in_part))
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._read(lambda connection: EscapedRows(connection).execute(query, values))
 
     def embedder(self) -> EmbedderFingerprint | None:
         return self._read(lambda connection: recorded_embedder(self._head(connection)))

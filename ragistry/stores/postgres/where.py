@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragistry.errors import InvalidFilterError
 from ragistry.stores.records import NAMES
 from ragistry.types import Where
 from ragistry.utils.where import normalise
+
+if TYPE_CHECKING:
+    from ragistry.stores.postgres.database import Connection
 
 FEW = 20
 """Maximum number of values looked up in the index of facets; more are compared with each chunk."""
@@ -36,6 +39,27 @@ def escaped(text: str) -> str:
 def unescaped(text: str) -> str:
     """Invert `escaped`."""
     return text.replace("\1\1", "\0").replace("\1\2", "\1") if "\1" in text else text
+
+
+class EscapedRows:
+    """A connection that takes ``?`` in place of a value, and texts with NUL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> list[list[Any]]:
+        """Run a statement and return its rows."""
+        cursor = self._connection.execute(query.replace("?", "%s"), _changed(values, escaped))
+        return [_changed(row, unescaped) for row in cursor] if cursor.description else []
+
+    def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of these values."""
+        rows = [_changed(row, escaped) for row in values]
+        self._connection.cursor().executemany(query.replace("?", "%s"), rows)
+
+
+def _changed(values: Sequence[Any], change: Callable[[str], str]) -> list[Any]:
+    return [change(value) if isinstance(value, str) else value for value in values]
 
 
 def facets(metadata: Mapping[str, Any]) -> str:
