@@ -45,7 +45,14 @@ def with_entry(text: str, fields: Mapping[str, str]) -> str:
     if value is None or key is None:
         changed = _with_lines(text, len(text), [f"{LIST}:", *_lines(fields, 2)])
     elif not data.get(LIST):
-        changed = _with_first(text, key, value, _lines(fields, 2))
+        # the list is empty: `[]`, `null` or nothing, perhaps below comments
+        colon = text.index(":", key.end_mark.index) + 1
+        start, end = value.start_mark.index, value.end_mark.index
+        if "#" in text[start:end]:
+            raise _refusal()
+        if end > start:
+            text = _spliced(text, start if "\n" in text[colon:start] else colon, "", end)
+        changed = _with_lines(text, colon, _lines(fields, 2))
     elif _in_brackets(value):
         changed = _rewritten(text, value, entries)
     else:
@@ -149,17 +156,6 @@ def _bracketed(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name}: {_bracketed(one)}' for name, one in value.items())}}}"
     return scalar(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _with_first(text: str, key: Any, value: Any, lines: list[str]) -> str:
-    """Return the text with the first entry of a list that is empty: `[]`, `null` or nothing, perhaps below comments."""
-    colon = text.index(":", key.end_mark.index) + 1
-    start, end = value.start_mark.index, value.end_mark.index
-    if "#" in text[start:end]:
-        raise _refusal()
-    if end > start:
-        text = _spliced(text, start if "\n" in text[colon:start] else colon, "", end)
-    return _with_lines(text, colon, lines)
 
 
 def _lines(fields: Mapping[str, str], column: int) -> list[str]:

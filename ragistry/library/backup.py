@@ -27,7 +27,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -148,17 +148,14 @@ def write_backup(
     except RagistryError:  # some are also OSError
         raise
     except OSError as error:
+        name = str(error.filename or path)
+        is_ours = name.startswith((str(path), str(path.with_name(f".{path.name}."))))  # the backup, or its folder
+        place = "" if is_ours else f" ({name!r})"
         raise StoreError(
-            f"the backup {str(path)!r} cannot be written: {error.strerror or error}{_other_place(error, path)}; "
-            f"{remedy(error)}, or give another path"
+            f"the backup {str(path)!r} cannot be written: {error.strerror or error}{place}; {remedy(error)}, or give "
+            "another path"
         ) from error
     return backup.report
-
-
-def _other_place(error: OSError, path: Path) -> str:
-    """Return the file of the error, unless it is the backup or its temporary file."""
-    name = str(error.filename or path)
-    return "" if name.startswith((str(path), str(path.with_name(f".{path.name}.")))) else f" ({name!r})"
 
 
 class _Backup:
@@ -171,17 +168,25 @@ class _Backup:
         self.report = BackupReport()
 
     def add_configuration(self, root: Path) -> None:
-        for path in _configuration(root):
-            with path.open("rb") as stream:
-                self._add(path.relative_to(root).as_posix(), stream)
+        """Add the configuration files and the user's Python files, without hidden files, which may have passwords."""
+        for path in (*sorted((root / CONFIG_FOLDER).rglob("*")), *sorted(root.glob("*.py"))):
+            name = path.relative_to(root)
+            if path.is_file() and not any(part.startswith(".") for part in name.parts):
+                with path.open("rb") as stream:
+                    self._add(name.as_posix(), stream)
 
     def add_library(self, store: LibraryStore, progress: Progress | None) -> None:
         folder = self.work / "library"
-        if isinstance(store, LocalStore):
+        if is_local := isinstance(store, LocalStore):
             store.copy_to(folder)
-        else:
-            _copy_until_equal(store, folder, progress)
         with closing(open_local(folder)) as copy:
+            for _ in () if is_local else range(ROUNDS):
+                report = copy_library(store, copy, prune=True, progress=progress)
+                if not report.differences:
+                    break
+            else:
+                if not is_local:
+                    raise StoreError(f"the library changes too often to be copied ({report.differences[0]}); try again")
             sources = copy.sources()
             self.report.sources, self.report.chunks = len(sources), copy.count()
             self.report.waiting = sum(info.waiting for info in sources)
@@ -219,25 +224,6 @@ class _Backup:
                 digest.update(block)
                 size += len(block)
         self.files[name] = FileRecord(size=size, sha256=digest.hexdigest())
-
-
-def _configuration(root: Path) -> Iterator[Path]:
-    """List the configuration files and the user's Python files.
-
-    Hidden files are left out, because they may contain passwords.
-    """
-    for path in (*sorted((root / CONFIG_FOLDER).rglob("*")), *sorted(root.glob("*.py"))):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts):
-            yield path
-
-
-def _copy_until_equal(store: LibraryStore, folder: Path, progress: Progress | None) -> None:
-    with closing(open_local(folder)) as copy:
-        for _ in range(ROUNDS):
-            report = copy_library(store, copy, prune=True, progress=progress)
-            if not report.differences:
-                return
-    raise StoreError(f"the library changes too often to be copied ({report.differences[0]}); try again")
 
 
 # --- restore ---
@@ -308,17 +294,12 @@ def _manifest(archive: ZipFile, path: Path, folder: Path) -> Manifest:
         )
     if len(archive.infolist()) != len(entries) or entries.keys() - {MANIFEST} != manifest.files.keys():
         raise BadZipFile(f"its entries differ from its {MANIFEST}")
-    for info in archive.infolist():
-        _check_safe(info, folder)
+    for info in archive.infolist():  # a malicious backup may have links, or entries outside the folder
+        name, kind = PurePosixPath(info.filename), stat.S_IFMT(info.external_attr >> 16)
+        inside = folder.resolve() in (folder / name).resolve().parents and ".." not in name.parts
+        if not inside or str(name) != info.filename or kind not in (0, stat.S_IFREG):
+            raise BadZipFile(f"the entry {shown(info.filename)} is not a plain file below the folder")
     return manifest
-
-
-def _check_safe(info: ZipInfo, folder: Path) -> None:
-    """Refuse an entry outside the folder, or a link: a backup may be malicious."""
-    name, kind = PurePosixPath(info.filename), stat.S_IFMT(info.external_attr >> 16)
-    inside = folder.resolve() in (folder / name).resolve().parents and ".." not in name.parts
-    if not inside or str(name) != info.filename or kind not in (0, stat.S_IFREG):
-        raise BadZipFile(f"the entry {shown(info.filename)} is not a plain file below the folder")
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from ragistry.library.fit import fit_of
 from ragistry.library.ingest.source import extract_bytes
 from ragistry.library.service import DocumentService, technique_of
 from ragistry.models.known import fit_line
-from ragistry.protocols import LibraryStore
 from ragistry.techniques.classes import wanted_resources
 from ragistry.techniques.folding import identity, place_name
 from ragistry.techniques.registered import RegisteredTechnique
@@ -123,7 +122,9 @@ class _Search:
             degraded=result.degraded,
         )  # fmt: skip
         if not self.sources:
-            return replace(plain, message=self._not_ingested(), remedies=self._how_to_ingest())
+            path = self._file()
+            how = f"ragistry ingest {path}" if path else "list the sources: ragistry sources list"
+            return replace(plain, message=self._not_ingested(path), remedies=(how,))
         chunks = self._chunks()
         rank = next((rank for rank, one in enumerate(result.documents, 1) if self._is_expected(one, chunks)), None)
         if rank is not None:
@@ -189,7 +190,8 @@ class _Search:
                 yield _Lost(
                     "filtered",
                     f"filtered: the source does not meet the condition {dict(self.request.where)!r}",
-                    f"change the condition; {_metadata_of(chunks[0], self.request.where)}",
+                    "change the condition; the passage has "
+                    + ", ".join(f"{key}: {chunks[0].metadata.get(key)!r}" for key in sorted(_keys(self.request.where))),
                 )
                 return
         yield from self._phrases(inside)
@@ -240,12 +242,17 @@ class _Search:
     def _ranked_low(self, plain: Explanation, chunks: Sequence[Document]) -> Explanation:
         ranks = tuple(self._ranks(chunks))
         store = self.library.store
-        if isinstance(store, LibraryStore) and "text" in store.abilities and not self._with_words(chunks):
+        ids, query = {one.id for one in chunks}, self.request.query
+        if "text" in store.abilities and not any(
+            one.id in ids
+            for info in self.sources
+            for one in store.search_text(query, TOP_K_LIMIT, where=self._only(info))
+        ):
             message = f"no words: no chunk of {self.expected!r} has a word of the query"
             best = min((one.rank for one in ranks if one.rank is not None), default=None)
             message += f"; its best rank is {best}" if best is not None else ""
-            remedies = ("use words of the passage in the query",)
-            return replace(plain, cause="no words", message=message, remedies=remedies, ranks=ranks)
+            words = ("use words of the passage in the query",)
+            return replace(plain, cause="no words", message=message, remedies=words, ranks=ranks)
         first = ranks[0]
         if first.rank is None:
             asked = (
@@ -256,15 +263,12 @@ class _Search:
             message = f"ranked too low: {asked} of {plain.technique}"
         else:
             message = f"ranked too low: rank {first.rank} in {plain.technique}, and the search shows {plain.top_k}"
-        higher = (*_higher(ranks, plain), *filter(None, [fit_line(fit_of(store))]))
-        return replace(plain, cause="ranked low", message=message, rank=first.rank, ranks=ranks, remedies=higher)
-
-    def _with_words(self, chunks: Sequence[Document]) -> bool:
-        ids = {one.id for one in chunks}
-        return any(
-            one.id in ids
-            for info in self.sources
-            for one in self.library.store.search_text(self.request.query, TOP_K_LIMIT, where=self._only(info))
+        remedies = [] if first.rank is None else [f"--top-k {first.rank}"]
+        within = [one for one in ranks[1:] if one.rank is not None and one.rank <= plain.top_k]
+        remedies += [f"--technique {one.technique} (rank {one.rank})" for one in within]
+        remedies += ["use more words of the passage in the query", *filter(None, [fit_line(fit_of(store))])]
+        return replace(
+            plain, cause="ranked low", message=message, rank=first.rank, ranks=ranks, remedies=tuple(remedies)
         )
 
     def _ranks(self, chunks: Sequence[Document]) -> Iterator[StageRank]:
@@ -303,9 +307,8 @@ class _Search:
         registry = self.library.registry
         return registry.builds_on(name) if name in registry.names() else []
 
-    def _not_ingested(self) -> str:
+    def _not_ingested(self, path: Path | None) -> str:
         known = [info.source_file for info in self.library.sources()]
-        path = self._file()
         if "unsearchable" in self.library.store.abilities:
             for one in self.library.unsearchable():
                 if self.expected in (one.source_file, one.source_path) or one.source_file.endswith(f"/{self.expected}"):
@@ -318,10 +321,6 @@ class _Search:
         except (RagistryError, OSError) as error:
             return f"not ingested: the file exists but is refused: {error}"
         return f"not ingested: the file {str(path)!r} exists, but the library has no source of this name"
-
-    def _how_to_ingest(self) -> tuple[str, ...]:
-        path = self._file()
-        return (f"ragistry ingest {path}",) if path else ("list the sources: ragistry sources list",)
 
     def _file(self) -> Path | None:
         """Find the expected file: at its path, or in a folder of a known source."""
@@ -392,23 +391,8 @@ def _source_of(document: Document) -> tuple[Any, Any]:
     return document.metadata.get("collection"), document.metadata.get("source_file")
 
 
-def _metadata_of(chunk: Document, where: Where) -> str:
-    """Say which values the chunk has for the keys of a condition."""
-    keys = sorted(_keys(where))
-    return "the passage has " + ", ".join(f"{key}: {chunk.metadata.get(key)!r}" for key in keys)
-
-
 def _keys(where: Any) -> set[str]:
     if isinstance(where, Mapping):
         own = {key for key in where if isinstance(key, str) and not key.startswith("$")}
         return own.union(*(_keys(part) for key, part in where.items() if key.startswith("$")))
     return set().union(*map(_keys, where)) if isinstance(where, list) else set()
-
-
-def _higher(ranks: Sequence[StageRank], plain: Explanation) -> tuple[str, ...]:
-    """Name the number of results, and the techniques, that would return the passage."""
-    first, *below = ranks
-    remedies = [f"--top-k {first.rank}"] if first.rank is not None else []
-    within = [one for one in below if one.rank is not None and one.rank <= plain.top_k]
-    remedies += [f"--technique {one.technique} (rank {one.rank})" for one in within]
-    return (*remedies, "use more words of the passage in the query")

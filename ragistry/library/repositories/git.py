@@ -33,7 +33,7 @@ class Commit:
     Attributes:
         folder: The clone, or a folder in it.
         id: Hash of the commit.
-        url: Address of the remote.
+        url: Address of ``origin`` without password and query; without one, the path.
     """
 
     folder: Path
@@ -65,16 +65,11 @@ def head(folder: str | os.PathLike[str]) -> Commit:
         raise SourceError(
             f"{str(path)!r}: Git reports {commit!r:.80} instead of a commit; check out a branch with a commit"
         )
-    return Commit(path, commit, _url(path))
-
-
-def _url(path: Path) -> str:
-    """Return the address of ``origin`` without password and query, else the path."""
     try:
         url = _git(path, "config", "--get", "remote.origin.url").decode("utf-8", "backslashreplace").strip()
     except SourceError:
         url = ""
-    return (public_url(url) if "://" in url else url) or str(path)
+    return Commit(path, commit, (public_url(url) if "://" in url else url) or str(path))
 
 
 def markdown_files(commit: Commit) -> list[Blob]:
@@ -88,7 +83,9 @@ def markdown_files(commit: Commit) -> list[Blob]:
         head, _, name = line.partition(b"\t")
         mode, kind, identity, size = head.split()
         path = name.decode("utf-8", "backslashreplace")
-        if kind == b"blob" and mode in _REGULAR and _is_page(path):
+        pure = PurePosixPath(path)
+        is_page = pure.suffix.lower() in MARKDOWN_EXTS and not any(part.startswith(".") for part in pure.parts)
+        if kind == b"blob" and mode in _REGULAR and is_page:
             blobs.append(Blob(path, identity.decode(), int(size)))
     return sorted(blobs, key=lambda blob: blob.path)
 
@@ -110,11 +107,6 @@ def unchanged(commit: Commit, earlier: str, blobs: Iterable[Blob]) -> set[str]:
 def content(commit: Commit, blob: Blob) -> bytes:
     """Read a file."""
     return _git(commit.folder, "cat-file", "blob", blob.id)
-
-
-def _is_page(path: str) -> bool:
-    pure = PurePosixPath(path)
-    return pure.suffix.lower() in MARKDOWN_EXTS and not any(part.startswith(".") for part in pure.parts)
 
 
 def _no_such_folder(folder: str | os.PathLike[str]) -> SourceNotFoundError:

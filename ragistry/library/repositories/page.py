@@ -85,9 +85,13 @@ def cleaned(text: str) -> str:
 
     Text between the marks remains. Code in them is put into fences, in which escaped shortcodes are unescaped.
     """
-    text = _shortcodes_fenced(_without_comments(text))
+    text = _without_comments(text)
     parts: list[str] = []
     done = 0
+    for block in _blocks(text)[0]:
+        parts += [text[done : block.start], _as_fence(text, block)]
+        done = block.end
+    text, parts, done = "".join([*parts, text[done:]]), [], 0
     for start, end in [*outline(text).fences, (len(text), len(text))]:
         parts.append(_SHORTCODE.sub("", text[done:start]))
         parts.append(text[start:end])
@@ -100,7 +104,9 @@ def _without_comments(text: str) -> str:
     parts: list[str] = []
     done = at = 0
     last = text.rfind("-->")
-    for start, end in [*_code_spans(text), (len(text), len(text))]:
+    blocks, fences = _blocks(text)
+    code = sorted([*fences, *((block.start, block.end) for block in blocks)])
+    for start, end in [*code, (len(text), len(text))]:
         while 0 <= (opened := text.find("<!--", at, max(at, start))) <= last - 4:
             parts.append(text[done:opened])
             done = at = text.index("-->", opened + 4) + 3
@@ -129,12 +135,6 @@ class _CodeBlock(NamedTuple):
     language: str
 
 
-def _code_spans(text: str) -> list[_Span]:
-    """List the positions of fences, and of shortcodes with code outside fences."""
-    blocks, fences = _blocks(text)
-    return sorted([*fences, *((block.start, block.end) for block in blocks)])
-
-
 def _blocks(text: str) -> tuple[list[_CodeBlock], list[_Span]]:
     """List the shortcodes with code, and the fences outside them."""
     pairs = list(_pairs(text))
@@ -157,35 +157,16 @@ def _pairs(text: str) -> Iterator[_CodeBlock]:
             opened = None
 
 
-def _shortcodes_fenced(text: str) -> str:
-    """Put the code of shortcodes into fences. Existing fences do not change."""
-    parts, done = [], 0
-    for block in _blocks(text)[0]:
-        parts += [text[done : block.start], _as_fence(text, block)]
-        done = block.end
-    return "".join([*parts, text[done:]])
-
-
 def _as_fence(text: str, block: _CodeBlock) -> str:
     """Convert a shortcode to a fence, or to code in backticks within a line."""
     body = text[block.body : block.body_end]
     is_led = _LEAD.fullmatch(text, text.rfind("\n", 0, block.start) + 1, block.start) is not None
-    rest = _rest_of_line(text, block.end)
+    rest = text[block.end :].partition("\n")[0].strip()
     if "\n" not in body and (not is_led or rest):
         return body if "`" in body else f"`{body.strip()}`"
     if body.partition("\n")[0].strip() or "\n" not in body:
         body = f"\n{body}"
     if body.rpartition("\n")[2].strip(" \t>"):
         body += "\n"
-    fence = _fence(body)
+    fence = "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])  # that is not in the body
     return "".join(["" if is_led else "\n", fence, block.language, body, fence, "\n" if rest else ""])
-
-
-def _rest_of_line(text: str, start: int) -> str:
-    end = text.find("\n", start)
-    return text[start : len(text) if end < 0 else end].strip()
-
-
-def _fence(body: str) -> str:
-    """Return a fence that does not occur in the text."""
-    return "`" * max([3, *(len(marks) + 1 for marks in re.findall("`+", body))])

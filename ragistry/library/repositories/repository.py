@@ -201,12 +201,15 @@ class Repositories:
         try:
             with closing(self._beginning(entry, folder)) as store:
                 files, renamed = self._fill(store, entry.name, commit, blobs, progress)
-                _drop_known_warnings(files, unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs))
+                same = unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs)
+                known = same.intersection(files.skipped)  # an earlier run reported their warnings
+                files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in known]
                 totals = {"total_documents": len(store.sources(entry.name)), "total_chunks": store.count()}
             is_new = bool(files.added or files.updated or files.deleted) or not entry.folder
-            origin = {"commit_hash": commit.id, "repository_url": commit.url}
+            origin = {"repository_url": commit.url, "commit_hash": commit.id}
             if is_new or any(entry.metadata.get(key) != value for key, value in origin.items()):
-                metadata = {**entry.metadata, **_origin(commit), **totals}
+                place = {"last_updated": now(), "path": str(commit.folder)}
+                metadata = {**entry.metadata, **origin, **place, **totals}
                 entry = RepositoryEntry(entry.name, folder.name if is_new else entry.folder, metadata)
                 put_entry(self.root, entry)
         finally:
@@ -253,12 +256,6 @@ class Repositories:
         return report, {path: moved[earlier[path]] for path in gone if earlier[path] in moved}
 
 
-def _drop_known_warnings(files: IngestReport, same: set[str]) -> None:
-    """Remove warnings about unchanged pages, which an earlier run reported."""
-    known = same.intersection(files.skipped)
-    files.warnings = [warning for warning in files.warnings if warning.partition(": ")[0] not in known]
-
-
 def name_of(folder: Path) -> str:
     """Make a repository name from a folder name: ``Istio.io`` becomes ``istio-io``."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.removesuffix(".git").lower()).strip("-")[:63].rstrip("-")
@@ -294,15 +291,6 @@ def _description(commit: Commit, blobs: list[Blob], name: str) -> str:
             about = read_page(content(commit, front), front.path).metadata
     parts = [str(about[key]) for key in ("title", "description") if key in about]
     return ": ".join(parts) or f"Documentation of {name}"
-
-
-def _origin(commit: Commit) -> dict[str, Any]:
-    return {
-        "repository_url": commit.url,
-        "commit_hash": commit.id,
-        "last_updated": now(),
-        "path": str(commit.folder),
-    }
 
 
 Build = Callable[[LibraryStore], Technique]
