@@ -181,17 +181,19 @@ def run() -> None:
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(130)
-    except RagistryError as error:
-        if debug:
-            raise
-        note = _technique_note(error)
-        _error_line(f"{error} ({note})" if note else str(error))
-        sys.exit(1)
     except Exception as error:
-        message = _technique_error(error) or (_system_error(error) if isinstance(error, OSError) else None)
-        if debug or message is None:
+        # the failed technique and the line of the user's code; of nested techniques, the innermost
+        note = next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), "")
+        if debug or not (note or isinstance(error, RagistryError | OSError)):
             raise
-        _error_line(f"{message}; `--debug` shows where")
+        if isinstance(error, RagistryError):
+            _error_line(f"{error} ({note})" if note else str(error))
+            sys.exit(1)
+        message = f"{note}: {type(error).__name__}: {error}"
+        if isinstance(error, OSError) and not note:
+            place = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+            message = f"{place}{error.strerror or str(error) or type(error).__name__}"
+        _error_line(f"{' '.join(message.split())}; `--debug` shows where")
         sys.exit(1)
 
 
@@ -199,23 +201,6 @@ def _error_line(message: str, label: str = "error") -> None:
     from ragistry.cli.output import error_line  # imports rich
 
     error_line(message, label)
-
-
-def _technique_error(error: Exception) -> str | None:
-    """Return an exception of a user's technique, with the technique; None if the exception is not from one."""
-    note = _technique_note(error)
-    return note and " ".join(f"{note}: {type(error).__name__}: {error}".split())
-
-
-def _technique_note(error: Exception) -> str | None:
-    """Return the failed technique and the line of the user's code; of nested techniques, the innermost."""
-    return next((note for note in getattr(error, "__notes__", ()) if note.startswith("technique ")), None)
-
-
-def _system_error(error: OSError) -> str:
-    """Return an error of the operating system, with the file."""
-    place = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
-    return place + " ".join((error.strerror or str(error) or type(error).__name__).split())
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -12,7 +12,6 @@ from ragistry.types import SearchRequest
 from ragistry.utils.quoting import visible_line
 
 if TYPE_CHECKING:
-    from ragistry.answers.answer import Answer
     from ragistry.types import RetrievalResult
     from ragistry.workspace import Workspace
 
@@ -27,6 +26,7 @@ def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
     A generator in config/models.yaml writes the answer. Without one, the search results are printed. Exit code 4 if
     the model says that the passages do not answer; 5 if its answer was cut, 6 if filtered, 7 if refused, 8 if empty.
     """
+    from ragistry.answers.answer import HEADS
     from ragistry.library.asked import log_question
     from ragistry.presentation.plain import as_mapping
 
@@ -42,8 +42,13 @@ def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
         if not live:
             writer.write(answer.text)
         writer.end()
-        _report_end(answer)
-        _warn_of_unsupported(answer)
+        if answer.status != "complete":  # in the place of an answer without text, else as a warning
+            line = f"{HEADS[answer.status]}: {answer.reason}"
+            error_line(line, "warning") if answer.text else console().print(f"{line}.")
+        for sentence in answer.sentences:
+            if not sentence.supported:
+                what = "shares no wording with its source" if sentence.citations else "cites no source"
+                error_line(f"{what}: {visible_line(sentence.text)!r}", "warning")
         print_reservations(answer)
         if answer.documents:
             console().print()
@@ -71,19 +76,3 @@ def _without_generator(opened: Workspace, result: RetrievalResult) -> Output:
         print_reservations(result)
 
     return Output(as_mapping(found, opened.settings.language) | {"status": None}, write)
-
-
-def _report_end(answer: Answer) -> None:
-    """Print why the answer is not complete, if so: in the place of an answer without text, else as a warning."""
-    from ragistry.answers.answer import HEADS
-
-    if answer.status != "complete":
-        line = f"{HEADS[answer.status]}: {answer.reason}"
-        error_line(line, "warning") if answer.text else console().print(f"{line}.")
-
-
-def _warn_of_unsupported(answer: Answer) -> None:
-    for sentence in answer.sentences:
-        if not sentence.supported:
-            what = "shares no wording with its source" if sentence.citations else "cites no source"
-            error_line(f"{what}: {visible_line(sentence.text)!r}", "warning")

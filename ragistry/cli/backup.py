@@ -63,6 +63,8 @@ def restore(
 
     The restored library is in the local store of that folder, whichever store it was in before.
     """
+    from ragistry.config.resolve import resolve
+    from ragistry.config.settings import LOCAL, Settings
     from ragistry.library.backup import restore_backup
     from ragistry.utils.wording import local_time
 
@@ -71,14 +73,7 @@ def restore(
         print_json({"folder": str(folder), "program": manifest.program, "created": manifest.created})
     else:
         console().print(f"restored {folder}: made by {manifest.program} on {local_time(manifest.created)}")
-    _note_other_place(folder)
-
-
-def _note_other_place(folder: Path) -> None:
-    """Warn if the settings name another store or data folder than the restored one."""
-    from ragistry.config.resolve import resolve
-    from ragistry.config.settings import LOCAL, Settings
-
+    # The settings may name another store or data folder than the restored one.
     resolved, place = resolve(folder), shlex.quote(os.fspath(folder))
     store = resolved.settings.store
     if store != LOCAL:

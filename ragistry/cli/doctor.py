@@ -58,7 +58,10 @@ def doctor(
 
     Also names sources whose files are gone.
     """
-    findings = [_versions(), *_variables(), *_try_workspace(workspace)]
+    from ragistry.config.resolve import unknown_variables
+
+    useless = [CheckResult("environment", "warning", line) for line in unknown_variables(os.environ)]
+    findings = [_versions(), *useless, *_try_workspace(workspace)]
     if as_json:
         print_json({"findings": [{"name": f.name, "state": f.state, "detail": f.detail} for f in findings]})
     else:
@@ -77,12 +80,6 @@ def _versions() -> CheckResult:
                 continue
             return CheckResult("versions", "failed", f"{package} is not installed; run: {install_command()}")
     return CheckResult("versions", "ok", f"Python {platform.python_version()} on {sys.platform}, {', '.join(found)}")
-
-
-def _variables() -> list[CheckResult]:
-    from ragistry.config.resolve import unknown_variables
-
-    return [CheckResult("environment", "warning", line) for line in unknown_variables(os.environ)]
 
 
 def _try_workspace(path: Path) -> list[CheckResult]:
@@ -106,9 +103,7 @@ def _try_workspace(path: Path) -> list[CheckResult]:
             *_archives(opened),
             *_names(opened),
             *(_orphaned(opened) if store.state != "off" else ()),
-            *(_missing_sources(opened) if store.state == "ok" else ()),
-            *(_unsearchable(opened) if store.state == "ok" else ()),
-            *(_languages(opened) if store.state == "ok" else ()),
+            *((*_missing_sources(opened), *_unsearchable(opened), *_languages(opened)) if store.state == "ok" else ()),
             _ollama(opened),
         ]
 

@@ -94,7 +94,7 @@ def _expiry(text: str | None) -> datetime | None:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError(f"{text!r} is not a date; write 2027-01-31 or 2027-01-31T12:00+01:00") from error
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    moment = moment.replace(tzinfo=moment.tzinfo or UTC)
     if moment <= datetime.now(UTC):
         raise ConfigError(f"{text!r} is in the past; give a later date")
     return moment

@@ -29,6 +29,7 @@ app = command_group("Copy a library between stores.")
 
 
 def _parsed(name: str, text: str) -> str | dict[str, Any]:
+    from ragistry.utils.urls import split_login
     from ragistry.utils.yaml_tree import parse_yaml
 
     try:
@@ -37,24 +38,18 @@ def _parsed(name: str, text: str) -> str | dict[str, Any]:
         entry = None
     if isinstance(entry, dict) and isinstance(entry.get("use"), str) and all(isinstance(key, str) for key in entry):
         for value in entry.values():
-            _check_no_password(value, name)
+            login = split_login(value)[1] if isinstance(value, str) and "://" in value else None
+            if login is not None and login.password and not login.password.startswith("${"):
+                raise ConfigError(
+                    f"{name} has a password in it, which others can read in the list of processes; put the address "
+                    "into a variable and write '${NAME}' in single quotes"
+                )
         return entry
     if isinstance(entry, str):
         return entry
     raise ConfigError(
         f"{name} is not a store: {text!r}; write a name such as local, or '{{use: chroma, path: FOLDER}}'"
     )
-
-
-def _check_no_password(value: object, name: str) -> None:
-    from ragistry.utils.urls import split_login
-
-    login = split_login(value)[1] if isinstance(value, str) and "://" in value else None
-    if login is not None and login.password and not login.password.startswith("${"):
-        raise ConfigError(
-            f"{name} has a password in it, which others can read in the list of processes; put the address into a "
-            "variable and write '${NAME}' in single quotes"
-        )
 
 
 @app.command()
@@ -110,8 +105,9 @@ def copy(
     def write() -> None:
         _print(report)
         if target != resolved.settings.store:
+            entry = target if target.lstrip().startswith("{") else f"{{use: {target}}}"
             console().print(
-                f"to use it: set `store: {_as_entry(target)}` in config/vector_stores.yaml "
+                f"to use it: set `store: {entry}` in config/vector_stores.yaml "
                 f"(the store is {resolved.settings.store!r} now, by {resolved.origins['store']})"
             )
         if "text" in choices[0].abilities - choices[1].abilities:
@@ -148,10 +144,6 @@ def _variable(name: str, keys: Sequence[str | int]) -> str:
     if not (found := os.environ.get(name, "").strip()):
         raise ConfigError(f"{'.'.join(map(str, keys))}: the environment variable {name!r} is not set; set it")
     return found
-
-
-def _as_entry(text: str) -> str:
-    return text if text.lstrip().startswith("{") else f"{{use: {text}}}"
 
 
 def _print(report: CopyReport) -> None:

@@ -66,14 +66,9 @@ def _print(rows: list[dict[str, Any]]) -> None:
         cells.append((name, str(row.get("use", row.get("from"))) + over, about))
     made_of = "use" if rows and "use" in rows[0] else "from"
     print_table({"name": "name", made_of: "name", "what it does": "text"}, cells)
-    for reason, names in _reasons(rows).items():
-        error_line(f"{', '.join(names)}: {reason}", label="cannot run")
-
-
-def _reasons(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return why techniques cannot run, each reason with the names of the techniques."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for row in rows:
         if reason := row.get("unusable"):
-            found.setdefault(reason.removeprefix(f"technique {row['name']!r} "), []).append(row["name"])
-    return found
+            reasons.setdefault(reason.removeprefix(f"technique {row['name']!r} "), []).append(row["name"])
+    for reason, names in reasons.items():
+        error_line(f"{', '.join(names)}: {reason}", label="cannot run")

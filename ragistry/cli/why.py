@@ -44,7 +44,15 @@ def _print(found: Explanation) -> None:
     out.print(found.message)
     if found.ranks:
         out.print()
-        rows = [(one.technique, *_rank_and_score(one.rank, one.score), str(one.results)) for one in found.ranks]
+        rows = [
+            (
+                one.technique,
+                "" if one.rank is None else str(one.rank),
+                "" if one.score is None else f"{one.score:.4g}",
+                str(one.results),
+            )
+            for one in found.ranks
+        ]
         print_table({"technique": "name", "rank": "number", "score": "number", "results": "number"}, rows)
     if found.remedies:
         out.print()
@@ -54,7 +62,3 @@ def _print(found: Explanation) -> None:
         out.print(f"the technique asks a model, so it ran once: {found.cost}")
     for reason in found.degraded:
         error_line(reason, label="degraded")
-
-
-def _rank_and_score(rank: int | None, score: float | None) -> tuple[str, str]:
-    return "" if rank is None else str(rank), "" if score is None else f"{score:.4g}"

@@ -8,7 +8,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stdout, suppress
-from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -68,18 +67,20 @@ def read_address(uri: str) -> Address:
         raise CallError(message) from error
 
 
-def list_resources(reach: Reach) -> list[types.Resource]:
+def list_resources(reach: Reach) -> types.ListResourcesResult:
     """List a resource for each accessible collection."""
-    return [
-        types.Resource(
-            uri=write_address(Address(entry.name)),
-            name=entry.name,
-            title=entry.display_name or entry.name,
-            description=" ".join(entry.description.split()) or None,
-            mime_type="application/json",
-        )
-        for entry in reach.entries()
-    ]
+    return types.ListResourcesResult(
+        resources=[
+            types.Resource(
+                uri=write_address(Address(entry.name)),
+                name=entry.name,
+                title=entry.display_name or entry.name,
+                description=" ".join(entry.description.split()) or None,
+                mime_type="application/json",
+            )
+            for entry in reach.entries()
+        ]
+    )
 
 
 def read_resource(reach: Reach, uri: str) -> types.ReadResourceResult:
@@ -149,21 +150,23 @@ PATIENCE = 5.0
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-def list_tools(tool: SearchLibraryTool) -> list[types.Tool]:
+def list_tools(tool: SearchLibraryTool) -> types.ListToolsResult:
     """List the tools with the current collections of documents.yaml."""
     functions = {name: one.schema()["function"] for name, one in TOOLS.items()}
     functions[tool.name] = tool.schema()["function"]
-    return [
-        types.Tool(
-            name=name,
-            title=one.title,
-            description=functions[name]["description"],
-            input_schema={**functions[name]["parameters"], "additionalProperties": False},
-            output_schema=adapter_of(one.answer).json_schema(mode="serialization"),
-            annotations=_READS,
-        )
-        for name, one in TOOLS.items()
-    ]
+    return types.ListToolsResult(
+        tools=[
+            types.Tool(
+                name=name,
+                title=one.title,
+                description=functions[name]["description"],
+                input_schema={**functions[name]["parameters"], "additionalProperties": False},
+                output_schema=adapter_of(one.answer).json_schema(mode="serialization"),
+                annotations=_READS,
+            )
+            for name, one in TOOLS.items()
+        ]
+    )
 
 
 def call_tool(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
@@ -182,51 +185,6 @@ def call_tool(tool: SearchLibraryTool, name: str, arguments: Mapping[str, Any]) 
     )
 
 
-class LibraryServer:
-    """Handle the requests of MCP clients with a `SearchLibraryTool`, within its collections."""
-
-    def __init__(self, tool: SearchLibraryTool, *, interval: float = INTERVAL) -> None:
-        self.tool = tool
-        self.changes = ChangeNotifier(tool)
-        self.interval = interval
-
-    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=await run_sync(list_tools, self.tool))
-
-    async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in TOOLS:
-            known = ", ".join(TOOLS)
-            raise MCPError(types.INVALID_PARAMS, f"tool {params.name[:100]!r} does not exist; existing tools: {known}")
-        return await run_sync(partial(call_tool, self.tool, params.name, params.arguments or {}))
-
-    async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=await run_sync(list_resources, self.tool.reach))
-
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
-
-    async def read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        try:
-            return await run_sync(read_resource, self.tool.reach, params.uri)
-        except Exception as error:  # the SDK would send any message to the client
-            code = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
-            text = failure_text(error, "the resource", limited=self.tool.reach.limited)
-            raise MCPError(code, text.removeprefix("Error: ")) from error
-
-    async def initialized(self, context: Context, _: types.NotificationParams | None) -> None:
-        self.changes.add(context.session)
-
-    @asynccontextmanager
-    async def watching(self, _: Server[Any]) -> AsyncIterator[None]:
-        """Notify clients of changes while the server runs."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self.changes.watch, self.interval)
-            yield
-            group.cancel_scope.cancel()
-
-
 class NotifyingServer(Server[Any]):
     """A server that announces change notifications also to clients of the older protocol, on every transport."""
 
@@ -238,22 +196,48 @@ class NotifyingServer(Server[Any]):
 
 
 def build_server(tool: SearchLibraryTool, *, interval: float = INTERVAL) -> Server[Any]:
-    """Build the server of a tool. It only reads the library."""
-    answers = LibraryServer(tool, interval=interval)
+    """Build the server of a tool. It only reads the library, within the collections of the tool."""
+    changes, templates = ChangeNotifier(tool), types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+
+    async def call(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in TOOLS:
+            known = ", ".join(TOOLS)
+            raise MCPError(types.INVALID_PARAMS, f"tool {params.name[:100]!r} does not exist; existing tools: {known}")
+        return await run_sync(call_tool, tool, params.name, params.arguments or {})
+
+    async def read(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        try:
+            return await run_sync(read_resource, tool.reach, params.uri)
+        except Exception as error:  # the SDK would send any message to the client
+            code = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+            text = failure_text(error, "the resource", limited=tool.reach.limited)
+            raise MCPError(code, text.removeprefix("Error: ")) from error
+
+    async def begin(context: Context, _: types.NotificationParams | None) -> None:
+        changes.add(context.session)
+
+    @asynccontextmanager
+    async def watching(_: Server[Any]) -> AsyncIterator[None]:
+        """Notify clients of changes while the server runs."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(changes.watch, interval)
+            yield
+            group.cancel_scope.cancel()
+
     server = NotifyingServer(
         "ragistry",
         version=__version__,
         title="Ragistry",
         instructions=INSTRUCTIONS,
-        lifespan=answers.watching,
-        on_list_tools=answers.list_tools,
-        on_call_tool=answers.call_tool,
-        on_list_resources=answers.list_resources,
-        on_list_resource_templates=answers.list_templates,
-        on_read_resource=answers.read_resource,
-        on_subscriptions_listen=ListenHandler(answers.changes.bus),
+        lifespan=watching,
+        on_list_tools=lambda *_: run_sync(list_tools, tool),
+        on_call_tool=call,
+        on_list_resources=lambda *_: run_sync(list_resources, tool.reach),
+        on_list_resource_templates=lambda *_: run_sync(lambda: templates),
+        on_read_resource=read,
+        on_subscriptions_listen=ListenHandler(changes.bus),
     )
-    server.add_notification_handler("notifications/initialized", types.NotificationParams, answers.initialized)
+    server.add_notification_handler("notifications/initialized", types.NotificationParams, begin)
     return server
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -50,7 +50,12 @@ class Graph:
         if pairs:
             self.tokenizer.enable_truncation(self.limit)
         model, external = folder.graph()
-        self.session: Any = _session(self.name, model, external)
+        try:
+            # one runtime, because the vectors of another are proved equal for known weights only
+            self.session = cast(Any, load_session(model, external=external))
+        except Exception as error:  # onnxruntime has no class for its errors
+            message = str(error).strip().split("\n")[0][:200]
+            raise ModelError(f"the model in {self.name!r} does not load: {message}; export it again") from error
         self.digest = folder.digest()
         self.inputs = {one.name: np.int32 if "int32" in one.type else np.int64 for one in self.session.get_inputs()}
         unknown = self.inputs.keys() - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
@@ -111,15 +116,6 @@ class Graph:
         return ", ".join(f"{name} {one.type} {one.shape}" for name, one in self.outputs.items())
 
 
-def _session(name: str, model: bytes, external: Mapping[str, bytes]) -> Any:
-    try:
-        # one runtime, because the vectors of another are proved equal for known weights only
-        return load_session(model, external=external)
-    except Exception as error:  # onnxruntime has no class for its errors
-        message = str(error).strip().split("\n")[0][:200]
-        raise ModelError(f"the model in {name!r} does not load: {message}; export it again") from error
-
-
 class FolderEmbedder(OnnxEmbedder):
     """An embedder from a folder, loaded on first use. Meets `Embedder`.
 
@@ -169,7 +165,10 @@ class FolderEmbedder(OnnxEmbedder):
     def _model(self) -> _Model:
         with self._lock:
             if "_loaded" not in self.__dict__:
-                self.__dict__["_loaded"] = _load(self.files, self._output)
+                with usable_settings(self.files):
+                    is_static = self.files.onnx is None
+                    made = _Static(self.files) if is_static else _Transformer(self.files, self._output)
+                self.__dict__["_loaded"] = made
                 self._session = self.__dict__["_loaded"].session
                 self.files.forget()
             loaded: _Model = self.__dict__["_loaded"]
@@ -321,11 +320,6 @@ class _Static(_Model):
             blank if row.ids[0] < 0 else self.table[self.mapping[row.ids]] * self.weights[row.ids, np.newaxis]
             for row in rows
         ]
-
-
-def _load(files: ModelFolder, output: str | None) -> _Model:
-    with usable_settings(files):
-        return _Static(files) if files.onnx is None else _Transformer(files, output)
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

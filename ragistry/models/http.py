@@ -479,6 +479,4 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         date = parsedate_to_datetime(value)
     except ValueError:
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

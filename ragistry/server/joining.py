@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class _Search:
 
     query: str
     work: Callable[[], Any]
-    future: asyncio.Future[Any]
+    future: Future[Any] = field(default_factory=Future)
     context: Context = field(default_factory=copy_context)
     together: AbstractContextManager[Any] | None = None
 
@@ -51,26 +52,25 @@ class SearchJoiner:
 
     async def run(self, query: str, work: Callable[[], Any]) -> Any:
         """Return what ``work`` returns in another thread, or raise what it raises."""
-        future = asyncio.get_running_loop().create_future()
+        one = _Search(query, work)
         with self._lock:
-            self._waiting.append(_Search(query, work, future))
+            self._waiting.append(one)
         if self._running < THREADS:
             self._running += 1
             self._start()
-        return await future
+        return await asyncio.wrap_future(one.future)
 
     def _start(self) -> None:
         """Run the waiting searches in a thread; called in the event loop."""
         if not self._waiting:
             self._running -= 1
             return
-        loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, self._search, loop).add_done_callback(lambda _: self._start())
+        asyncio.get_running_loop().run_in_executor(None, self._search).add_done_callback(lambda _: self._start())
 
-    def _search(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _search(self) -> None:
         while (one := self._next()) is not None:
-            result, error = one.context.run(_outcome, one.work, one.together)
-            loop.call_soon_threadsafe(_deliver, one.future, result, error)
+            if one.future.set_running_or_notify_cancel():
+                one.context.run(_run, one)
 
     def _next(self) -> _Search | None:
         """Take the search that waits longest; its query is embedded with those behind it."""
@@ -83,18 +83,9 @@ class SearchJoiner:
             return self._waiting.popleft() if self._waiting else None
 
 
-def _outcome(work: Callable[[], Any], together: AbstractContextManager[Any] | None) -> tuple[Any, Exception | None]:
-    with together or nullcontext():
+def _run(one: _Search) -> None:
+    with one.together or nullcontext():
         try:
-            return work(), None
+            one.future.set_result(one.work())
         except Exception as error:  # noqa: BLE001, the request raises it
-            return None, error
-
-
-def _deliver(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.cancelled():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+            one.future.set_exception(error)

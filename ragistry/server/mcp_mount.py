@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragistry.http.errors import refusal
@@ -28,7 +27,15 @@ class McpMount:
         limits: Iterable[Collections] = {
             None if entry.collections is None else frozenset(entry.collections) for entry in tokens.entries().values()
         }
-        self._apps = {limit: _limited_app(workspace, limit) for limit in {None, *limits}}
+        known = [entry.name for entry in workspace.library.collections.entries()]
+        self._apps = {
+            limit: mcp_app(
+                SearchLibraryTool(
+                    workspace.library, allowed=None if limit is None else [name for name in known if name in limit]
+                )
+            )
+            for limit in {None, *limits}
+        }
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -46,9 +53,3 @@ class McpMount:
         elif app is None:
             app = refusal(403, f"token {caller.name!r} is newer than this server; restart the server to use MCP")
         await app(scope, receive, send)
-
-
-def _limited_app(workspace: Workspace, limit: Collections) -> Starlette:
-    known = [entry.name for entry in workspace.library.collections.entries()]
-    allowed = None if limit is None else [name for name in known if name in limit]
-    return mcp_app(SearchLibraryTool(workspace.library, allowed=allowed))

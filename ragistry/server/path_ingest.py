@@ -34,7 +34,9 @@ def ingest_paths(library: DocumentService, running: RunningJob, whole: IngestRep
         job.stages[path.name] = _result(path, report)
         _add_notes(job, _other_messages(job, path, report))
         job.done, job.inside = job.done + 1, 0.0
-    _add_notes(job, _vanished(whole))
+    if gone := [name for name in whole.vanished if name not in whole.deleted]:
+        listed = ", ".join(gone[:5])
+        _add_notes(job, [f"{len(gone)} no longer in the folder: {listed}; tick Remove, and add the folder again"])
 
 
 def has_lines(job: SavedJob) -> bool:
@@ -93,13 +95,11 @@ def _add_notes(job: SavedJob, notes: list[str]) -> None:
 
 
 def _ingest_path(path: Path, library: DocumentService, running: RunningJob) -> IngestReport:
-    collection, prune, replace = (
-        running.job.collection or "",
-        running.job.request["prune"],
-        running.job.request["replace"],
-    )
+    collection, request = running.job.collection or "", running.job.request
+    prune, replace = request["prune"], request["replace"]
     try:
-        if replace and _is_blank_replacement(path, collection, library):
+        is_replacement = replace and path.name in library.list_sources(collection) and path.is_file()
+        if is_replacement and _is_blank(path, library.reading):
             raise SourceError(
                 f"{path.name!r} has no text, so the existing source of this name stays; delete it if you do not need it"
             )
@@ -107,12 +107,6 @@ def _ingest_path(path: Path, library: DocumentService, running: RunningJob) -> I
         return library.ingest_paths([path], collection, prune=prune, replace=replace, observer=observer)
     except SourceError as error:
         return IngestReport(failed=[Failure(str(path), error)])
-
-
-def _is_blank_replacement(path: Path, collection: str, library: DocumentService) -> bool:
-    """Return whether a file without text would replace a source."""
-    is_replacement = path.name in library.list_sources(collection) and path.is_file()
-    return is_replacement and _is_blank(path, library.reading)
 
 
 def _is_blank(path: Path, reading: ReadOptions) -> bool:
@@ -151,10 +145,3 @@ def _other_messages(job: SavedJob, path: Path, report: IngestReport) -> list[str
 
 def _with_name(error: str, path: Path) -> str:
     return error if path.is_dir() else error.replace(str(path), path.name)
-
-
-def _vanished(report: IngestReport) -> list[str]:
-    gone = [name for name in report.vanished if name not in report.deleted]
-    if not gone:
-        return []
-    return [f"{len(gone)} no longer in the folder: {', '.join(gone[:5])}; tick Remove, and add the folder again"]

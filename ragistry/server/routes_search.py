@@ -52,7 +52,7 @@ async def search(request: Request, body: SearchBody) -> Any:
 
 def _search(request: Request, body: SearchBody) -> dict[str, Any]:
     served = served_by(request)
-    values = _result(request, served.workspace.library.run_search(_allowed(request, body)))
+    values = _values(request, served.workspace.library.run_search(_allowed(request, body)))
     if served.workspace.registry.chosen(body.technique).can_rank:
         served.joiner.quick.add(body.technique)
     return values
@@ -62,13 +62,13 @@ def _search(request: Request, body: SearchBody) -> dict[str, Any]:
 def search_many(request: Request, body: ManySearches) -> Any:
     """Search for each of several queries, which are embedded together."""
     found = library_of(request).run_searches(body.queries, _allowed(request, body))
-    return {"results": [_result(request, one) for one in found]}
+    return {"results": [_values(request, one) for one in found]}
 
 
 @router.post("/answer", response_model=GeneratedAnswer, openapi_extra=needs("read", bounded=True))
 def answer(request: Request, body: SearchBody) -> Any:
     """Search, and generate an answer from the results, with checked citations for each sentence."""
-    return _answer(request, library_of(request).run_answer(_allowed(request, body)))
+    return _values(request, library_of(request).run_answer(_allowed(request, body)))
 
 
 @router.post(
@@ -89,7 +89,7 @@ def answer_stream(request: Request, body: SearchBody) -> StreamingResponse:
             async with served_by(request).gate.slot():
                 async for piece in iterate_in_threadpool(stream):
                     yield _event("piece", piece)
-                yield _event("answer", _answer(request, stream.answer))
+                yield _event("answer", _values(request, stream.answer))
         except Exception as error:  # noqa: BLE001, the response has begun
             log.error("%s: %s", request.url.path, error)
             yield _event("error", detail_of(error, limited=caller_of(request).limited).model_dump())
@@ -103,18 +103,13 @@ def _event(name: str, data: Any) -> str:
     return f"event: {name}\ndata: {json.dumps(data, default=str)}\n\n"
 
 
-def _result(request: Request, found: RetrievalResult) -> dict[str, Any]:
+def _values(request: Request, found: RetrievalResult | Answer) -> dict[str, Any]:
     values = as_mapping(found, library_of(request).reading.language)
     if caller_of(request).limited:  # the reason after the colon may name files and servers
-        for stage in values["trace"]:
+        for stage in values.get("trace", ()):
             stage["degraded"] = stage["degraded"].partition(": ")[0]
-    return values
-
-
-def _answer(request: Request, made: Answer) -> dict[str, Any]:
-    values = as_mapping(made, library_of(request).reading.language)
-    if caller_of(request).limited:
-        values["degraded"] = [reason.partition(": ")[0] for reason in values["degraded"]]
+        if isinstance(found, Answer):
+            values["degraded"] = [reason.partition(": ")[0] for reason in values["degraded"]]
     return values
 
 
