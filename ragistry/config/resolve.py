@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,7 +69,8 @@ def resolve(
         with problems.gather():
             if is_there(path := root / CONFIG_FOLDER / name):
                 files[name], _ = read_file(path, model, problems)
-                _fill_store(files[name], environ, problems)
+                if "store" in (data := files[name].data):
+                    data["store"] = fill_in(data["store"], ["store"], partial(_look_up, files[name], environ, problems))
     found = {name: Found(value, "argument") for name, value in (arguments or {}).items() if value is not None}
     for name in SOURCES:
         _find(name, files, environ, found, problems)
@@ -105,16 +107,13 @@ def resolve(
     return Resolved(settings, {name: found[name].place if name in found else "default" for name in SOURCES}, files)
 
 
-def _fill_store(file: YamlFile, environ: Mapping[str, str], problems: Problems) -> None:
-    """Replace ``${NAME}`` in the section of the store by environment variables."""
-
-    def look_up(name: str, keys: Sequence[str | int]) -> str:
-        if not environ.get(name, "").strip():
-            problems.add(file, keys, f"{dotted(keys)}: the environment variable {name!r} is not set; set it")
-        return environ.get(name, "").strip()
-
-    if "store" in file.data:
-        file.data["store"] = fill_in(file.data["store"], ["store"], look_up)
+def _look_up(
+    file: YamlFile, environ: Mapping[str, str], problems: Problems, name: str, keys: Sequence[str | int]
+) -> str:
+    """Return an environment variable that the section of the store names."""
+    if not (found := environ.get(name, "").strip()):
+        problems.add(file, keys, f"{dotted(keys)}: the environment variable {name!r} is not set; set it")
+    return found
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

@@ -262,20 +262,14 @@ async def _pass_messages(incoming: Any, passed: Any, outgoing: Any) -> None:
         async with passed:
             async for message in incoming:
                 if isinstance(message, Exception):
-                    await outgoing.send(SessionMessage(_error_of(message)))
+                    code, text = types.PARSE_ERROR, "the line is not JSON; write one message on each line"
+                    if isinstance(message, ValidationError) and message.errors()[0]["type"] != "json_invalid":
+                        code, text = types.INVALID_REQUEST, "the line is JSON, but not a message of JSON-RPC 2.0"
+                    detail = types.ErrorData(code=code, message=text)
+                    message = SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=detail))
+                    await outgoing.send(message)
                 else:
                     await passed.send(message)
-
-
-def _error_of(error: Exception) -> types.JSONRPCError:
-    """Return the answer to a line that is not JSON, or JSON but not a message."""
-    if isinstance(error, ValidationError) and error.errors()[0]["type"] != "json_invalid":
-        detail = types.ErrorData(
-            code=types.INVALID_REQUEST, message="the line is JSON, but not a message of JSON-RPC 2.0"
-        )
-    else:
-        detail = types.ErrorData(code=types.PARSE_ERROR, message="the line is not JSON; write one message on each line")
-    return types.JSONRPCError(jsonrpc="2.0", id=None, error=detail)
 
 
 class ChangeNotifier:

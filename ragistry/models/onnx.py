@@ -52,7 +52,12 @@ class OnnxEmbedder:
     def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
         if threads is not None and threads < 1:
             raise ConfigError(f"threads must be 1 or more, got {threads!r}; leave it out for one per core")
-        self._threads = threads or _cores()
+        if threads is None:  # limited by the variable that Ray sets for its workers
+            affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+            threads = len(affinity(0)) if affinity else os.cpu_count() or 1
+            limit = os.environ.get("OMP_NUM_THREADS", "")
+            threads = min(threads, int(limit)) if limit.isdecimal() and int(limit) else threads
+        self._threads = threads
         self._weights_path = None if weights_path is None else Path(weights_path)
         self._session: Session | None = None
         self._lock = Lock()
@@ -104,14 +109,6 @@ class OnnxEmbedder:
         )  # fmt: skip
         if role == "query":
             trace.degraded(f"the query has {lengths[longest]} tokens and was cut to {limit}")
-
-
-def _cores() -> int:
-    """Count the cores this process may use; limited by ``OMP_NUM_THREADS``, which Ray sets for its workers."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(limit)) if limit.isdecimal() and int(limit) else cores
 
 
 def read_checked(file: Traversable, expected: str, remedy: str, *, if_missing: str = "") -> bytes:

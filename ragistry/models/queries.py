@@ -106,8 +106,19 @@ class QueryEmbedder:
     @trace.span("ragistry.embed")
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> Vectors:
         """As `Embedder.embed`. The vector of a single query is read-only."""
-        is_single = role == "query" and not isinstance(texts, str) and len(texts) == 1 and isinstance(texts[0], str)
-        return self._query_vector(texts[0]) if is_single else self.embedder.embed(texts, role=role)
+        if role != "query" or isinstance(texts, str) or len(texts) != 1 or not isinstance(texts[0], str):
+            return self.embedder.embed(texts, role=role)
+        text = texts[0]
+        with self._lock:
+            if (row := self._cached.pop(text, None)) is not None:
+                self._cached[text] = row  # the last one used is the last one to be dropped
+                return row
+        row = self._embed_query(text)
+        with self._lock:
+            self._cached[text] = row
+            if len(self._cached) > CACHED:
+                del self._cached[next(iter(self._cached))]
+        return row
 
     def together(self, queries: Sequence[str]) -> AbstractContextManager[None]:
         """Embed the short ones of these queries in one call when a search in this block needs the first of them."""
@@ -131,18 +142,6 @@ class QueryEmbedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._restore or (QueryEmbedder, (self.embedder,))
-
-    def _query_vector(self, text: str) -> Vectors:
-        with self._lock:
-            if (row := self._cached.pop(text, None)) is not None:
-                self._cached[text] = row  # the last one used is the last one to be dropped
-                return row
-        row = self._embed_query(text)
-        with self._lock:
-            self._cached[text] = row
-            if len(self._cached) > CACHED:
-                del self._cached[next(iter(self._cached))]
-        return row
 
     def _embed_query(self, text: str) -> Vectors:
         row, together = None, _TOGETHER.get()

@@ -213,7 +213,13 @@ class SavedJobs:
 
     def visible(self, caller: Caller) -> list[SavedJob]:
         """Return the jobs that the caller may see, newest first."""
-        found = [job for job in self.all() if _may_see(caller, job)]
+        is_owner_of_all = caller.may("admin") and not caller.limited
+        found = [
+            job
+            for job in self.all()
+            if (job.owner == caller.name or is_owner_of_all)
+            and (caller.collections is None or job.collection in caller.collections)
+        ]
         return sorted(found, key=lambda job: (job.created, job.id), reverse=True)
 
     def get(self, id: str, caller: Caller) -> SavedJob:
@@ -370,12 +376,6 @@ class SavedJobs:
         for job in unsaved:
             if self._is_saved(job, job.state):
                 self._remove_files(job)
-
-
-def _may_see(caller: Caller, job: SavedJob) -> bool:
-    if caller.limited and job.collection not in (caller.collections or ()):
-        return False
-    return job.owner == caller.name or (caller.may("admin") and not caller.limited)
 
 
 def _read_all(folder: Path) -> Iterator[SavedJob]:

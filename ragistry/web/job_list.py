@@ -47,7 +47,18 @@ def job_list(state: AppState, name: str, jobs_to_show: Callable[[], Iterable[Sav
     )
 
     def update() -> None:
-        cards.show(_visible(job) for job in jobs_to_show())
+        cards.show(
+            _VisibleJob(
+                job,
+                jobs.label(job),
+                job.state,
+                jobs.status(job),
+                jobs.share(job),
+                tuple(_VisibleFile(place, *line) for place, line in enumerate(jobs.files(job))),
+                tuple(jobs.failures(job)[:LINES]),
+            )
+            for job in jobs_to_show()
+        )
 
     def dismiss(job: SavedJob) -> None:
         state.saved.remove(job)
@@ -55,12 +66,6 @@ def job_list(state: AppState, name: str, jobs_to_show: Callable[[], Iterable[Sav
 
     update()
     ui.timer(EVERY, update)
-
-
-def _visible(job: SavedJob) -> _VisibleJob:
-    lines = tuple(_VisibleFile(place, *line) for place, line in enumerate(jobs.files(job)))
-    failures = tuple(jobs.failures(job)[:LINES])
-    return _VisibleJob(job, jobs.label(job), job.state, jobs.status(job), jobs.share(job), lines, failures)
 
 
 def _card(

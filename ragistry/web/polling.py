@@ -38,21 +38,17 @@ class PolledValue(Generic[Value]):
         """Read again unless the value is recent. ``fresh`` includes everything written before this call."""
         begun_since = monotonic() - (0 if fresh else self._pause)
         async with self._turn:
-            if self._began <= begun_since:
-                await self._refresh()
-
-    async def _refresh(self) -> None:
-        began = monotonic()
-        try:
-            value = await asyncio.to_thread(self._read)
-        except RagistryError as error:
-            self.trouble = str(error)
-        else:
-            self.trouble = ""
-            if value != self.value:
-                self.value = value
-        # Set after the read: if the window that reads is closed meanwhile, the next one reads.
-        self._began, self._pause = began, max(EVERY / 2, SHARE * (monotonic() - began))
+            if self._began > begun_since:
+                return
+            began, self.trouble = monotonic(), ""
+            try:
+                value = await asyncio.to_thread(self._read)
+                if value != self.value:
+                    self.value = value
+            except RagistryError as error:
+                self.trouble = str(error)
+            # Set after the read: if the window that reads is closed meanwhile, the next one reads.
+            self._began, self._pause = began, max(EVERY / 2, SHARE * (monotonic() - began))
 
 
 class Follower(Generic[Value]):

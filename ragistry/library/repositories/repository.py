@@ -199,7 +199,14 @@ class Repositories:
         """Build a new version, and replace the recorded one. The caller holds the lock."""
         folder = new_folder(self.root, entry.name)
         try:
-            with closing(self._beginning(entry, folder)) as store:
+            if entry.folder:
+                with closing(open_version(self.root / entry.folder)) as present:
+                    present.copy_to(folder)
+            with closing(open_local(folder, exclusive=True)) as store:
+                try:
+                    check_embedder(store, self.embedder.fingerprint)
+                except EmbeddingMismatchError:  # another model: begin with an empty store
+                    store.clear_collection()
                 files, renamed = self._fill(store, entry.name, commit, blobs, progress)
                 same = unchanged(commit, str(entry.metadata.get("commit_hash", "")), blobs)
                 known = same.intersection(files.skipped)  # an earlier run reported their warnings
@@ -215,21 +222,6 @@ class Repositories:
         finally:
             sweep(self.root, entry.name)
         return RepositoryReport(CollectionInfo(entry.name, totals["total_chunks"], entry.metadata), files, renamed)
-
-    def _beginning(self, entry: RepositoryEntry, folder: Path) -> LibraryStore:
-        """Open a copy of the current store, or an empty one after a change of the model."""
-        if entry.folder:
-            with closing(open_version(self.root / entry.folder)) as present:
-                present.copy_to(folder)
-        store = open_local(folder, exclusive=True)
-        try:
-            check_embedder(store, self.embedder.fingerprint)
-        except EmbeddingMismatchError:
-            store.clear_collection()
-        except BaseException:
-            store.close()
-            raise
-        return store
 
     def _fill(
         self, store: LibraryStore, name: str, commit: Commit, blobs: list[Blob], progress: Progress | None
