@@ -132,14 +132,16 @@ def test_invalid_documents_yaml_is_reported_by_every_tool(
             assert "degrees" not in answer.content[0].text
         with refused(BrokenCollectionsError):
             server.read_resource(tool.reach, write_address(Address("notes")))
-        assert [resource.name for resource in server.list_resources(tool.reach)] == ["notes"], "listed as it was"
+        assert [resource.name for resource in server.list_resources(tool.reach).resources] == ["notes"], (
+            "listed as it was"
+        )
         path.write_text(whole, encoding="utf-8")
         assert "degrees" in asked(tool, "search_library", {"query": "tea"})
     assert "unknown setting 'colections'" in caplog.text
 
 
 def test_structured_answers_keep_to_their_output_schema(tool: SearchLibraryTool) -> None:
-    schemas = {one.name: one.output_schema for one in server.list_tools(tool)}
+    schemas = {one.name: one.output_schema for one in server.list_tools(tool).tools}
     assert server.call_tool(tool, "search_library", {"query": ""}).structured_content is None
     found = server.call_tool(tool, "search", {"query": "boat"})
     assert found.structured_content is not None

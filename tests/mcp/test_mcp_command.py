@@ -26,7 +26,7 @@ from ragistry.tools.search_library import SearchLibraryTool
 heavy = ("onnxruntime", "tokenizers", "chromadb", "httpx")
 with open_workspace(sys.argv[1]) as opened:
     tool = SearchLibraryTool(opened.library)
-    assert server.build_server(tool) and len(server.list_tools(tool)) == 8
+    assert server.build_server(tool) and len(server.list_tools(tool).tools) == 8
     print([name for name in heavy if name in sys.modules])
     tool.handle({"query": "tea"})
     print("onnxruntime" in sys.modules)
