@@ -1,9 +1,9 @@
 """How many grades decide between two techniques, and how often wrongly? ``python -m benchmarks.judging [--quick]``.
 
-People's grades of test sets stand for the person who judges `naive` against `bm25`, and errs in some grades. Without a
-difference (the sides of each question are swapped by a coin) a decision is wrong: at most 5 %. With one, questions are
-drawn with weights that give the difference (exponential tilting), and `--margin` is that difference, so that the first
-look plans enough questions, at most `MOST`. Every tenth grade is asked for twice; lists that are equal need none.
+The judge of `naive` against `bm25` is simulated by the grades of four test sets, with a share of wrong grades. Where a
+coin swaps the sides of each question, there is no difference, and at most 5 % of the runs may decide. For a difference,
+questions are drawn with weights that give it (exponential tilting). `--margin` is that difference, so that the first
+look plans enough questions, at most `MOST`. Every tenth grade is asked for twice. Equal lists need no grades.
 """
 
 from __future__ import annotations

@@ -387,8 +387,8 @@ class FitStore(LibraryStore, Protocol):
 class UnsearchableStore(LibraryStore, Protocol):
     """A `LibraryStore` with the ability ``"unsearchable"``: it keeps which files are not searchable, and why.
 
-    Of one path, or of one name if there is no path, a collection has one entry: a later one replaces it. It goes when a
-    source of this path is written or removed, and moves with the source, or with the whole collection.
+    A collection has at most one entry for a path, or for a name without a path; a later entry replaces it. An entry is
+    removed when a source of its path is written or removed. It moves with the source, and with the collection.
     """
 
     def replace_source(

@@ -68,7 +68,7 @@ def searched_names(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts by which people remember a source, for its first chunk: its path, and its own metadata.
 
     Only the first chunk has them, so that one result of a source is found by its name, and a word of names is as
-    frequent as the sources that have it. Left out are the suffix of the file, and values that are no words.
+    frequent as the sources that have it. The suffix of the file, dates, long numbers and hashes are left out.
 
     Returns:
         The texts by label: ``file name``, and keys such as ``tags`` and ``author``. Empty for other chunks.

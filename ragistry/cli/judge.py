@@ -87,7 +87,7 @@ def judge(
 
 
 def _plan(opened: Workspace, made: Judgement, pair: dict[str, str], margin: float | None) -> None:
-    """Take the questions that people asked, else made ones, if the set has none; then fix their number."""
+    """Add questions to a set without any, those that people asked or made ones, and record the plan."""
     from ragistry.evaluation.data.library import library_sources
     from ragistry.evaluation.data.testsets import known_items
     from ragistry.evaluation.stopping import QUESTIONS

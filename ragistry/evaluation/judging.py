@@ -97,7 +97,9 @@ class Judgement:
         line = json.dumps(event).encode() + b"\n"  # in ASCII, so that no character ends a line
         with self.path.open("ab") as file:
             if file.tell() != self.size:
-                raise DatasetError(f"{str(self.path)!r} was changed by another program; judge again to read it anew")
+                raise DatasetError(
+                    f"{str(self.path)!r} was changed by another program; run `ragistry testset judge` again to read it"
+                )
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

@@ -41,9 +41,9 @@ class NewestTechnique:
     the metadata, else ``modified``, the time of the file. ``older_version_of`` in the metadata of an earlier version
     names the latest.
 
-    The base is asked once, for ``fetch`` results or 4, 16, … times as many. A passage only moves among the first
-    ``fetch``, or among the next ones up to one of these numbers, so that more results do not change fewer ones. If the
-    order of the base depends on the number of results, it is asked for no more than are wanted.
+    The base is asked once, for ``fetch`` results or 4, 16, … times as many. A passage moves within the block between
+    two of these numbers only, so that a larger ``top_k`` does not change the first results. If the order of the base
+    depends on ``top_k``, the base is asked for ``top_k`` results.
     """
 
     class Config(TechniqueConfig):

@@ -58,7 +58,7 @@ _CLASSES = {
 _NEVER = "(?!)"
 """An expression that matches nothing."""
 _STAR, _FOLDERS = "\u0100\u0101"
-"""What stands for ``*`` and ``**/`` while a pattern is translated; no byte has these numbers."""
+"""Placeholders for ``*`` and ``**/`` while a pattern is translated. They are above 255, so no byte equals them."""
 _STAR_BEFORE_STAR = re.compile(f"{_STAR}([^{_STAR}{_FOLDERS}]*)(?={_STAR})")
 _FOLDERS_BEFORE_FOLDERS = re.compile(f"{_FOLDERS}([^{_FOLDERS}]*)(?={_FOLDERS})")
 
@@ -119,8 +119,8 @@ class Rules:
 def _regex_of(glob: str) -> str:
     """Translate a pattern with wildcards. As git does, take ``**`` for folders also if it is the first wildcard.
 
-    What stands between two ``*`` or ``**/`` is matched where it comes first, and kept (``(?>``). So the time is bounded
-    for every pattern.
+    The text between two ``*`` or ``**/`` is matched at its first place, without backtracking (``(?>``). So the time is
+    bounded for every pattern.
     """
     literal = len(_WILD.split(glob)[0])
     regex = re.escape(glob[:literal]) + _TOKEN.sub(_regex_of_token, glob[literal:])

@@ -146,7 +146,8 @@ class MissingFiles:
 def past_entries(plan: IngestPlan, read: Iterable[IngestSource] = ()) -> Callable[[Unsearchable], bool]:
     """Return a function that tells whether an entry of the collection, not of this ingest, is out of date.
 
-    Its file was read, or is no longer in a folder that was listed, or is gone, not because its disk is not there.
+    An entry is out of date if its file was read, is missing in a new listing of its folder, or was deleted. A file on a
+    disk that is not mounted was not deleted.
     """
     done = {escaped(source.place or source.source_file) for source in read}
     listed = [
