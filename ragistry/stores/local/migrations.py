@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 FORMAT = 15
 UNSEARCHABLE = """
-CREATE TABLE unsearchable (
+CREATE TABLE IF NOT EXISTS unsearchable (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     collection TEXT NOT NULL,
     file TEXT NOT NULL,                     -- the place, else the name
@@ -28,8 +28,8 @@ CREATE TABLE unsearchable (
     reason TEXT NOT NULL,
     at REAL NOT NULL
 );
-CREATE INDEX unsearchable_by_file ON unsearchable (collection, file);
-CREATE TABLE folders (
+CREATE INDEX IF NOT EXISTS unsearchable_by_file ON unsearchable (collection, file);
+CREATE TABLE IF NOT EXISTS folders (
     collection TEXT NOT NULL,
     folder TEXT NOT NULL,
     counts TEXT NOT NULL,                   -- number of files that were left out, by reason
