@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ragistry.errors import InvalidConfigError
@@ -256,7 +257,8 @@ def _scalar(value: Any) -> Any:
 
 def _texts(value: Any) -> list[str]:
     values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
-    scalars = (date_text(one) if isinstance(one, date) else _scalar(one) for one in values)
+    flat = chain.from_iterable(one if isinstance(one, list) else [one] for one in values)
+    scalars = (date_text(one) if isinstance(one, date) else _scalar(one) for one in flat)
     return list(
         dict.fromkeys(
             str(one) for one in scalars if isinstance(one, str | int | float) and one != "" and not scalar_problem(one)

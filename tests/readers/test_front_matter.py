@@ -36,7 +36,7 @@ def test_each_form_gives_the_same_metadata(block: str) -> None:
         ("Title: Capital", {"title": "Capital"}),
         ("title: 2024", {"title": "2024"}),
         ("tags: red, green , red", {"tags": ["red", "green"]}),
-        ("tags: [1, true, null, {a: b}, [c]]", {"tags": ["1", "True"]}),
+        ("tags: [1, true, null, {a: b}, [c, [d]]]", {"tags": ["1", "True", "c"]}),
         ("tags: []\nkeywords:\ndescription: ''\nempty:", {}),
         ("weight: 7", {"weight": 7}),
         ("date: 2024-05-01T10:30:00Z", {"date": "2024-05-01T10:30:00Z"}),
