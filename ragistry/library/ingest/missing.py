@@ -92,8 +92,9 @@ class MissingFiles:
         """Record a source that is not searchable; nothing is missing of a file that vanished."""
         if self._store is None or isinstance(reason, SourceNotFoundError):
             return
-        folder = getattr(source, "folder", "")
-        self._add(entry(self._plan.collection, source.source_file, source.place, reason, folder=folder, kind=kind))
+        folder, name = getattr(source, "folder", ""), source.source_file
+        reason = str(reason).replace(repr(source.shown), repr(name))  # a path of the server is not for its clients
+        self._add(entry(self._plan.collection, name, source.place, reason, folder=folder, kind=kind))
 
     def refused(self, collection: str, source_file: str, place: str, error: RagistryError) -> None:
         """Record a source with a chunk that the embedder refuses, and that is found by its words."""
