@@ -95,6 +95,12 @@ class Answer(JsonMethods):
     degraded: tuple[str, ...] = ()
     unknown_words: tuple[str, ...] = ()
 
+    @property
+    def confirmed(self) -> list[Document]:
+        """The passages that a supported sentence cites."""
+        numbers = {number for one in self.sentences if one.supported for number in one.citations}
+        return [self.documents[number - 1] for number in sorted(numbers)]
+
 
 class Evidence(NamedTuple):
     """How far a passage supports a sentence.

@@ -37,6 +37,8 @@ def ask(opened: Workspace, as_json: bool, request: SearchRequest) -> Output:
     writer = TextWriter()
     live = not as_json and console().is_terminal
     answer = library.run_answer(request, writer.write if live else None)
+    if answer.confirmed:
+        log_question(library, request.query, "shell", confirmed=answer.confirmed)
 
     def write() -> None:
         if not live:

@@ -24,6 +24,7 @@ from ragistry.utils.wording import numbered
 if TYPE_CHECKING:
     from ragistry.evaluation.judging import Judgement
     from ragistry.evaluation.stopping import Decision
+    from ragistry.library.asked import AskedQuestion
     from ragistry.workspace import Workspace
 
 KEYS = """\
@@ -90,12 +91,10 @@ def _plan(opened: Workspace, made: Judgement, pair: dict[str, str], margin: floa
     """Add questions to a set without any, those that people asked or made ones, and record the plan."""
     from ragistry.evaluation.data.library import library_sources
     from ragistry.evaluation.data.testsets import known_items
-    from ragistry.evaluation.stopping import QUESTIONS
-    from ragistry.library.asked import FILE, QuestionLog
+    from ragistry.evaluation.stopping import FIRST, QUESTIONS
 
     if not made.questions:
-        asked = QuestionLog(opened.path_of(opened.settings.data_dir) / FILE).read()
-        texts, what = {one.text: "asked" for one in reversed(asked) if not one.limited}, "that people asked"
+        texts, what = {one.text: "asked" for one in _asked(opened)}, "that people asked"
         if not texts:
             what = "made of your documents, whose words they repeat"
             texts = {one.text: str(one.kind) for one in known_items(library_sources(opened))}
@@ -103,15 +102,26 @@ def _plan(opened: Workspace, made: Judgement, pair: dict[str, str], margin: floa
         if chosen and ask_yes_no(f"Judge {numbered(len(chosen), '[question|questions]')} {what}?", default=True):
             for text, kind in chosen.items():
                 made.add({"question": text, "kind": kind})
-    made.add({**pair, "margin": margin, "total": min(len(made.questions) or QUESTIONS, QUESTIONS)})
+    total = min(max(FIRST, len(made.questions)) if made.questions else QUESTIONS, QUESTIONS)
+    made.add({**pair, "margin": margin, "total": total})
+
+
+def _asked(opened: Workspace) -> list[AskedQuestion]:
+    """Return the questions that people asked, newest first."""
+    from ragistry.library.asked import FILE, QuestionLog
+
+    asked = QuestionLog(opened.path_of(opened.settings.data_dir) / FILE).read()
+    return [one for one in reversed(asked) if not one.limited]
 
 
 class Session:
     """One sitting: the questions that are left, and the keys."""
 
     def __init__(self, context: typer.Context, opened: Workspace, made: Judgement) -> None:
+        from ragistry.evaluation.judging import confirmed_passages
+
         self.context, self.opened, self.made, self.out = context, opened, made, console()
-        self.left_out: set[str] = set()
+        self.left_out, self.confirmed = set[str](), confirmed_passages(opened, _asked(opened))
         for question in filter(made.has_grades, made.questions):
             self.load(question)
 
@@ -121,8 +131,10 @@ class Session:
 
         try:
             names = [self.made.plan["default"], self.made.plan["challenger"]]
-            self.made.candidates[question] = candidates(self.opened, question, names)
-        except RagistryError as error:
+            self.made.candidates[question] = candidates(
+                self.opened, question, names, confirmed=self.confirmed.get(question, ())
+            )
+        except Exception as error:  # noqa: BLE001, of a technique that a person wrote
             error_line(f"left out {question!r}: {error}", label="note")
             self.left_out.add(question)
         return question not in self.left_out
@@ -135,7 +147,7 @@ class Session:
 
     def run(self) -> None:
         """Ask until the grades decide, or the person ends."""
-        from ragistry.evaluation.judging import text_hash
+        from ragistry.utils.ids import text_hash
 
         made = self.made
         while self.decision().outcome == "open":

@@ -61,8 +61,9 @@ def make(
 ) -> None:
     """Make queries with one relevant source each: its description, else a sentence from its middle.
 
-    `--from asked` lists the questions that people asked, with what the default, `naive` and `bm25` find as candidates.
-    Move those that answer a question to its `sources`, then use `ragistry compare --queries FOLDER/queries.jsonl`.
+    `--from asked` lists the questions that people asked. Their candidates are what all techniques without a model find,
+    and what was confirmed as an answer. Move those that answer a question to its `sources`, then use `ragistry compare
+    --queries FOLDER/queries.jsonl`.
 
     The text of a query is removed from the document to find. Use the set with `ragistry compare --dataset FOLDER`.
     """
@@ -109,20 +110,22 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> 
     from ragistry.errors import DatasetError
     from ragistry.evaluation.data.dataset import ASKED
     from ragistry.evaluation.data.library import source_id
-    from ragistry.evaluation.judging import candidates
+    from ragistry.evaluation.judging import candidates, confirmed_passages
     from ragistry.library.asked import FILE, QuestionLog
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
         asked = QuestionLog(opened.path_of(opened.settings.data_dir) / FILE).read()
-        texts = dict.fromkeys(one.text for one in reversed(asked) if not one.limited)
+        asked = [one for one in reversed(asked) if not one.limited]
+        texts = dict.fromkeys(one.text for one in asked)
         if not texts:
             raise DatasetError("no question was kept; set log_questions: true in documents.yaml, and ask some")
         rows, registry = [], opened.registry
-        plain = ("naive", "bm25") if registry.searches_words else ("naive",)
-        techniques = dict.fromkeys([registry.default, *(name for name in plain if name in registry.names())])
+        usable = [name for name in registry.names() if not registry.unusable(name)]
+        techniques = [name for name in usable if not registry.get(name).asks_model]
+        confirmed = confirmed_passages(opened, asked)
         for number, text in enumerate(list(texts)[:limit], 1):
-            found = candidates(opened, text, techniques, 5).passages.values()
+            found = candidates(opened, text, techniques, 5, confirmed.get(text, ())).passages.values()
             names = list(dict.fromkeys(source_id(one.metadata) for one in found))
             rows.append({"_id": f"q{number}", "text": text, "kind": ASKED, "sources": [], "candidates": names})
     out.mkdir(parents=True, exist_ok=True)

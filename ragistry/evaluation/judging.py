@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +22,10 @@ from ragistry.evaluation.data.trec import write_qrels
 from ragistry.evaluation.measures import parse_measures
 from ragistry.evaluation.stopping import DEPTH
 from ragistry.types import Document
+from ragistry.utils.ids import text_hash
 
 if TYPE_CHECKING:
+    from ragistry.library.asked import AskedQuestion
     from ragistry.workspace import Workspace
 
 FILE, QUERIES = "grades.jsonl", "queries.jsonl"
@@ -32,7 +34,7 @@ AGAIN = 10
 
 
 class Candidates(NamedTuple):
-    """The first passages of both techniques by the hash of their text: each ranking, and all in one shuffled order."""
+    """Passages by the hash of their text: the first ones of each technique, and all candidates in a shuffled order."""
 
     rankings: list[list[str]]
     passages: dict[str, Document]
@@ -43,19 +45,40 @@ class Candidates(NamedTuple):
         return set() if self.rankings[0] == self.rankings[-1] else {*self.passages}
 
 
-def candidates(workspace: Workspace, question: str, techniques: Iterable[str], depth: int = DEPTH) -> Candidates:
-    """Search with several techniques. Only the question and the texts decide the order of the union."""
+def candidates(
+    workspace: Workspace,
+    question: str,
+    techniques: Iterable[str],
+    depth: int = DEPTH,
+    confirmed: Iterable[Document] = (),
+) -> Candidates:
+    """Search with several techniques. Only the question and the texts decide the order of the union.
+
+    Args:
+        workspace: The workspace.
+        question: The question.
+        techniques: Names of techniques.
+        depth: Number of first passages of each technique.
+        confirmed: Further candidates; see `confirmed_passages`.
+    """
     found = [workspace.search(question, name, top_k=depth).documents for name in techniques]
-    union = {text_hash(one.content): one for documents in found for one in documents}
+    union = {text_hash(one.content): one for documents in (confirmed, *found) for one in documents}
     order = sorted(union, key=lambda one: text_hash(question + one))
     return Candidates(
         [[text_hash(one.content) for one in ranking] for ranking in found], {key: union[key] for key in order}
     )
 
 
-def text_hash(text: str) -> str:
-    """Return a short SHA-256, hexadecimal."""
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+def confirmed_passages(workspace: Workspace, asked: Iterable[AskedQuestion]) -> dict[str, list[Document]]:
+    """Return the passages that were confirmed as answers, and are still in the library, by question."""
+    wanted, found = defaultdict[str, set[str]](set), defaultdict[str, list[Document]](list)
+    for one in asked:
+        for key in one.confirmed:
+            wanted[key].add(one.text)
+    for document in workspace.store.scan() if wanted else ():
+        for question in wanted.get(text_hash(document.content), ()):
+            found[question].append(document)
+    return found
 
 
 class Judgement:

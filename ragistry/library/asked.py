@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ragistry.errors import DatasetError
+from ragistry.utils.ids import text_hash
 
 if TYPE_CHECKING:
     from filelock import FileLock
+
+    from ragistry.types import Document
 
 FILE = "questions.jsonl"
 """File of the questions, in the data folder of a workspace."""
@@ -35,16 +39,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question, when and where it was asked, and whether its token was limited to some collections."""
+    """A question.
+
+    Attributes:
+        text: The question.
+        time: When it was asked, in UTC.
+        door: Where it was asked.
+        limited: Whether its token was limited to some collections.
+        confirmed: Hashes of passages that answer it, as a person or the check of an answer said.
+    """
 
     text: str
     time: str
     door: str
     limited: bool = False
+    confirmed: Sequence[str] = ()
 
 
 class QuestionLog:
-    """The questions that were asked in a workspace; never their results or answers.
+    """The questions that were asked in a workspace; never the text of a result or an answer.
 
     Args:
         path: The file, which only its owner can read.
@@ -54,11 +67,12 @@ class QuestionLog:
         self.path = path
         self._known = (-1, 0)  # size of the file, and number of lines at that size
 
-    def add(self, text: str, door: Door, *, limited: bool = False) -> None:
+    def add(self, text: str, door: Door, *, limited: bool = False, confirmed: Iterable[Document] = ()) -> None:
         """Keep a question, unless it seems to contain a key. A file that cannot be written is only a warning."""
         if not text.strip() or _KEY.search(text):
             return
-        asked = AskedQuestion(text, datetime.now(UTC).isoformat(timespec="seconds"), door, limited)
+        hashes = [text_hash(one.content) for one in confirmed]
+        asked = AskedQuestion(text, datetime.now(UTC).isoformat(timespec="seconds"), door, limited, hashes)
         try:
             with self._lock():
                 self._append(json.dumps(asdict(asked)) + "\n")  # in ASCII, so that no character ends a line
@@ -97,8 +111,13 @@ class QuestionLog:
         self._known = (self.path.stat().st_size, count + 1)
 
 
-def log_question(library: object, text: str, door: Door, *, limited: bool = False) -> None:
-    """Keep a question if the library, which may be that of a server, has a `QuestionLog`."""
+def log_question(
+    library: object, text: str, door: Door, *, limited: bool = False, confirmed: Iterable[Document] = ()
+) -> None:
+    """Keep a question if the library, which may be that of a server, has a `QuestionLog`.
+
+    ``confirmed``: passages that answer it. They become candidates when a person judges the question, never grades.
+    """
     questions: QuestionLog | None = getattr(library, "questions", None)
     if questions is not None:
-        questions.add(text, door, limited=limited)
+        questions.add(text, door, limited=limited, confirmed=confirmed)

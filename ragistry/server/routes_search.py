@@ -104,8 +104,11 @@ def _event(name: str, data: Any) -> str:
 
 
 def _values(request: Request, found: RetrievalResult | Answer) -> dict[str, Any]:
-    values = as_mapping(found, library_of(request).reading.language)
-    if caller_of(request).limited:  # the reason after the colon may name files and servers
+    library, limited = library_of(request), caller_of(request).limited
+    values = as_mapping(found, library.reading.language)
+    if isinstance(found, Answer) and found.confirmed:
+        log_question(library, found.query, "server", limited=limited, confirmed=found.confirmed)
+    if limited:  # the reason after the colon may name files and servers
         for stage in values.get("trace", ()):
             stage["degraded"] = stage["degraded"].partition(": ")[0]
         if isinstance(found, Answer):

@@ -26,6 +26,11 @@ def content_id(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+def text_hash(text: str) -> str:
+    """Return the first 16 hexadecimal characters of the SHA-256 of a text."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 def id_of(text: str, metadata: Mapping[str, Any]) -> str:
     """Compute the id of a chunk from its source and position, or from its content if these are unknown."""
     if all(key in metadata for key in PLACE):

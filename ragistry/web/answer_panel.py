@@ -16,6 +16,7 @@ from nicegui import ui
 from ragistry.answers.answer import HEADS, Answer, Answerer
 from ragistry.answers.citations import CitedSentence, cited_sentences, with_plain_citations, without_begun_citation
 from ragistry.errors import RagistryError
+from ragistry.library.asked import log_question
 from ragistry.presentation.answering import place_of
 from ragistry.presentation.blocks import BULLET
 from ragistry.presentation.hits import collection_of, grouped, source_of, spot_of, title_of
@@ -171,6 +172,8 @@ class AnswerPanel:
             self._show(_text_html(this.text, documents, this.query), message="Stopped. The sentences were not checked.")
         else:
             answer = this.answer
+            if answer.confirmed:
+                log_question(self._state.workspace.library, answer.query, "page", confirmed=answer.confirmed)
             reason = f"{answer.reason[:1].upper()}{answer.reason[1:]}." if answer.reason else ""
             name = self._state.workspace.models.generators.default
             passages = numbered(len(documents), "[passage|passages]")

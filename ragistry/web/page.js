@@ -1,4 +1,4 @@
-// Keys: "/" goes to the field, arrows go through results, Enter opens, Esc closes.
+// Keys: "/" goes to the field, arrows go through results, Enter opens, "a" keeps that a passage answers, Esc closes.
 window.ragistryReader = (() => {
   const FIELD = ".rg-query input", RESULT = ".rg-hit-title, .rg-more-one";
   const all = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent);
@@ -29,6 +29,7 @@ window.ragistryReader = (() => {
     let done = false;
     if (event.key === "/" && !typing) { field().focus(); field().select(); done = true; }
     else if (event.key === "Escape" && isShown()) { document.querySelector(".rg-reader-close").click(); done = true; }
+    else if (event.key === "a" && !typing && isShown()) { document.querySelector(".rg-confirm")?.click(); done = true; }
     else if (!typing || event.target === field()) done = resultKey(event);
     if (done) { event.preventDefault(); event.stopImmediatePropagation(); }
   }, true);

@@ -11,6 +11,7 @@ from nicegui import ui
 
 from ragistry.chunking.joined import joined_text, spans
 from ragistry.errors import CollectionNotFoundError, RagistryError
+from ragistry.library.asked import log_question
 from ragistry.presentation import blocks_of, excerpt, place_of
 from ragistry.presentation.hits import citation_of, collection_of, source_of, spot_of, title_of
 from ragistry.presentation.html import excerpt_html
@@ -112,6 +113,12 @@ class ReaderPanel:
     async def _turn(self, steps: int) -> None:
         await self.open(self._passages[self._place + steps])
 
+    async def _confirm(self, document: Document) -> None:
+        """Keep that a passage answers the question, for those who judge it."""
+        keep = partial(log_question, confirmed=[document])
+        await in_thread(keep, self._state.workspace.library, self._query, "page")
+        ui.notify("Kept with the question")
+
     def _head(self, document: Document, text: ReaderText) -> None:
         with ui.element("div").classes("rg-reader-head"):
             with ui.element("div").classes("rg-reader-bar"):
@@ -122,6 +129,10 @@ class ReaderPanel:
                 on.set_enabled(self._place < last)
                 ui.label(f"{self._place + 1} of {last + 1}").classes("rg-dim").props("role=status")
                 ui.element("div").classes("rg-space")
+                if self._state.workspace.library.questions is not None:
+                    button("This answers it", partial(self._confirm, document), icon="check").props("dense").classes(
+                        "rg-confirm"
+                    )
                 cite = button("Copy citation", partial(ui.notify, "Citation copied"), icon="format_quote").props(
                     "dense"
                 )

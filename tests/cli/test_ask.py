@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from ragistry.library.asked import FILE, QuestionLog
 from ragistry.testing.openai_server import OpenAIServer
 from tests.cli.conftest import TEA, Run, on_terminal
 from tests.conftest import Corpus
@@ -35,6 +36,8 @@ def test_ask_without_generator_shows_the_results(filled: Run) -> None:
 
 
 def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, writer: OpenAIServer) -> None:
+    with Path("config", "documents.yaml").open("a", encoding="utf-8") as file:
+        file.write("\nlog_questions: true\n")
     writer.answers.append(f"{TEA[:-1]} [1]. The moon is made of cheese [1].")
     done = filled("ask", "zzzqqq xyzzy", "-k", 2)  # the generator is asked whatever was found
     assert done.code == 0
@@ -45,6 +48,8 @@ def test_ask_prints_the_answer_with_citations_and_its_sources(filled: Run, write
     writer.answers.append("Use hot water [1].")
     answer = filled("ask", "how hot is the water for green tea", "--json").json
     assert answer["sentences"][0]["citations"] == [1]
+    asked = QuestionLog(Path(".ragistry", FILE)).read()
+    assert [len(one.confirmed) for one in asked] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,12 @@ def test_other_content_is_an_error_and_a_search_goes_on(log: QuestionLog) -> Non
 
 
 def test_questions_of_the_shell_become_a_test_set(ragistry: Run, corpus: Corpus, tmp_path: Path) -> None:
-    docs = corpus({"tea.md": "Leaves turn bitter in boiling water.", "rain.md": "Rain falls."}, folder="docs")
+    files = {
+        "tea.md": "Leaves turn bitter in boiling water.",
+        "rain.md": "When does it rain? It rains.",
+        "hidden.md": "Zinc.",
+    }
+    docs = corpus({**files, **{f"{n}.md": f"It rains on leaves {n} times." for n in range(9)}}, folder="docs")
     assert ragistry("ingest", docs, "--collection", "notes").code == 0
     ragistry("search", "not kept")
     check_message(ragistry("testset", "make", "set", "--from", "asked").err, "log_questions")
@@ -101,14 +107,18 @@ def test_questions_of_the_shell_become_a_test_set(ragistry: Run, corpus: Corpus,
     with open_workspace(tmp_path) as opened:
         log = opened.library.questions
         assert log is not None
+        hidden = next(opened.store.scan({"source_file": "hidden.md"}))
+        log.add("bitter leaves", "page", confirmed=[hidden, replace(hidden, content="no longer there")])
         log.add("of a limited token", "server", limited=True)
         opened.library.search("a program")
-    assert texts(log) == ["bitter leaves", "when does it rain", "bitter leaves", "of a limited token"]
-    assert set(json.loads(log.path.read_text().splitlines()[0])) == {"text", "time", "door", "limited"}
+    assert texts(log) == ["bitter leaves", "when does it rain", *["bitter leaves"] * 2, "of a limited token"]
+    assert set(json.loads(log.path.read_text().splitlines()[0])) == {"text", "time", "door", "limited", "confirmed"}
     assert ragistry("testset", "make", "set", "--from", "asked").code == 0
     rows = [json.loads(line) for line in Path("set", "queries.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == ["bitter leaves", "when does it rain"]
-    assert all(sorted(row["candidates"]) == ["notes/rain.md", "notes/tea.md"] for row in rows)
+    assert {"notes/tea.md", "notes/hidden.md"} <= set(rows[0]["candidates"])
+    assert "notes/rain.md" in rows[1]["candidates"]
+    assert "notes/hidden.md" not in rows[1]["candidates"]
     del rows[0]["candidates"]
     rows[0]["sources"] = ["notes/tea.md"]
     Path("set", "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -21,6 +21,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from ragistry import Workspace, open_workspace
+from ragistry.library.asked import FILE, QuestionLog
 from ragistry.server.app import saved_jobs
 from ragistry.server.jobs import SavedJob
 from ragistry.testing.hashed import HashingEmbedder
@@ -66,6 +67,12 @@ def browser(chromium: str) -> Iterator[Browser]:
         opened = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
         yield opened
         opened.close()
+
+
+def confirmed(root: Path, question: str) -> list[str]:
+    """Hashes of the passages that were confirmed as answers to a question."""
+    log = QuestionLog(root / ".ragistry" / FILE).read()
+    return [key for one in log if one.text == question for key in one.confirmed]
 
 
 @contextmanager
@@ -114,6 +121,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, fixtures: Path, writer: OpenA
     (root / "config" / "models.yaml").write_text(
         f'generators: {{writer: {{use: openai, url: "{writer.url}", model: small}}}}\n'
     )
+    (root / "config" / "documents.yaml").write_text("log_questions: true\n")
     operations = fixtures / "handbook" / "operations"
     shutil.copytree(operations, files / "handbook" / "operations")
     for name in ("frost-protection", "slugs-and-snails", "tomato-blight", "watering"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ragistry.testing.openai_server import OpenAIServer
-from tests.web.conftest import check_accessibility, complaint
+from tests.web.conftest import check_accessibility, complaint, confirmed
 
 QUESTION = "how do I restore yesterday's backup?"
 GOOD = (
@@ -35,13 +36,14 @@ def ask(page: Page, question: str = QUESTION) -> Locator:
     return page.get_by_role("region", name="Answer")
 
 
-def test_citations_of_an_answer_open_passages(page: Page, writer: OpenAIServer) -> None:
+def test_citations_of_an_answer_open_passages(page: Page, writer: OpenAIServer, root: Path) -> None:
     writer.answers.extend([f"{GOOD} {MADE_UP}"] * 2)
     answer = ask(page)
     expect(answer).to_contain_text("Restore with lanternctl backup restore --at yesterday, which")
     expect(answer.locator("code", has_text="lanternctl backup restore")).to_be_visible()
     expect(answer.locator(".rg-doubted")).to_have_text(["The moon is made of", "cheese."])
     expect(answer).to_contain_text("1 sentence shares no wording with the sources cited")
+    assert len(confirmed(root, QUESTION)) == 1  # the passage of the two other sentences
     expect(page.get_by_role("article").first).to_be_visible()
     expect(page).to_have_url(re.compile("ask=1"))
     check_accessibility(page)

@@ -10,11 +10,12 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from ragistry import Workspace
+from ragistry import Workspace, open_workspace
 from ragistry.types import Document
+from ragistry.utils.ids import text_hash
 from ragistry.web.reader import passage_context
 from tests.messages import check_message
-from tests.web.conftest import HOSTILE_TEXT, check_accessibility
+from tests.web.conftest import HOSTILE_TEXT, check_accessibility, confirmed
 
 
 @pytest.fixture
@@ -45,6 +46,17 @@ def test_click_opens_the_source_at_the_passage(page: Page, reader: Callable[...,
     expect(page.get_by_role("complementary", name="Reader")).to_be_visible()
     page.get_by_role("button", name="Close reader").click()
     expect(page).not_to_have_url(re.compile("open="))
+
+
+def test_key_keeps_that_a_passage_answers(page: Page, root: Path, reader: Callable[..., None]) -> None:
+    question = "how do slugs die"
+    reader("how+do+slugs+die")
+    expect(page.get_by_role("button", name="This answers it")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Kept with the question")).to_be_visible()
+    with open_workspace(root) as workspace:
+        [first] = workspace.search(question, "bm25", top_k=1).documents
+    assert confirmed(root, question) == [text_hash(first.content)]
 
 
 def test_further_passages_of_a_source_open_in_the_reader(page: Page) -> None:
