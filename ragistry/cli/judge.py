@@ -59,7 +59,9 @@ def judge(
         raise ConfigError("judging needs the keys of a terminal of Linux or macOS; run it in one")
     with open_workspace(workspace, existing=True) as opened:
         pair = {"default": opened.registry.default, "challenger": challenger}
-        opened.registry.entry(challenger)
+        for name in pair.values():
+            if reason := opened.registry.unusable(name):
+                raise ConfigError(reason)
         if len({*pair.values()}) == 1:
             raise ConfigError(f"{challenger!r} is the default technique; name another one to try")
         folder.mkdir(parents=True, exist_ok=True)
@@ -209,6 +211,8 @@ class Session:
                 except (RagistryError, typer.Exit) as error:  # the source went meanwhile
                     error_line(str(error))
                 self.out.print(KEYS)
+            elif key != "?":
+                error_line(f"{key!r} is none of these keys", label="note")
         return key
 
     def print_plan(self) -> None:
@@ -260,7 +264,9 @@ def _typed() -> str:
         if key == b"\x1b":  # the rest of an arrow or of another key
             os.read(handle, 16)
             return "?"
-        return key.decode("ascii", "replace").lower()
+        if key >= b"\xc2":  # a letter of another layout
+            key += os.read(handle, 1 + (key >= b"\xe0") + (key >= b"\xf0"))
+        return key.decode("utf-8", "replace").lower()
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
@@ -281,7 +287,10 @@ def _apply(opened: Workspace, name: str, *, dry_run: bool) -> None:
     before = path.read_text(encoding="utf-8") if path.exists() else (DEFAULTS / path.name).read_text(encoding="utf-8")
     after = with_value(before, "default", name)
     console().print("".join(unified_diff(before.splitlines(True), after.splitlines(True), path.name, path.name, n=0)))
-    if not dry_run and ask_yes_no("Write it?", default=False):
+    if dry_run:
+        return
+    console().print("Write it? y yes   any other key no")
+    if _typed() == "y":
         path.parent.mkdir(exist_ok=True)
         replace_text(path, after)
         old = opened.registry.file.data.get("default", opened.registry.default)

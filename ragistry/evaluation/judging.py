@@ -104,7 +104,7 @@ class Judgement:
         self.questions: dict[str, str] = {}
         self.candidates: dict[str, Candidates] = {}
         try:
-            for line in whole.decode().splitlines():
+            for line in filter(str.strip, whole.decode().split("\n")):
                 self._take(json.loads(line))
             self.questions |= {one: row.get("kind", "") for one, row in self._queries().items()}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -224,9 +224,13 @@ class Judgement:
         return dropped
 
     def _queries(self) -> dict[str, dict[str, Any]]:
-        file = self.path.with_name(QUERIES)
-        lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
-        return {row["text"]: row for row in map(json.loads, filter(str.strip, lines))}
+        file, rows = self.path.with_name(QUERIES), dict[str, dict[str, Any]]()
+        for line in file.read_text(encoding="utf-8").split("\n") if file.exists() else []:
+            try:
+                rows |= {row["text"]: row for row in map(json.loads, filter(str.strip, [line]))}
+            except (ValueError, KeyError, TypeError):
+                raise DatasetError(f"{str(file)!r} has no question in the line {line[:60]!r}; correct it") from None
+        return rows
 
 
 def _placed(passage: Document, grade: int) -> dict[str, Any]:

@@ -98,8 +98,8 @@ def test_keys_lead_to_a_verdict_and_a_changed_default(library: Path, ragistry: R
     assert "3 of 20 questions" in again.all
     last = Terminal("testset", "judge", "set")
     judge(last, "1" * 18)
-    assert "-default: none  # for now\n+default: bm25  # for now" in last.until("Write it? [y/N] ")
-    last.press("y\n")
+    assert "-default: none  # for now\n+default: bm25  # for now" in last.until("Write it?")
+    last.press("y")
     assert last.end() == 0
     assert "Use bm25: RR@3 +1.000" in last.all
     assert "Same grade twice: 1 of 1" in last.all
@@ -134,8 +134,66 @@ def test_what_is_answered_without_a_grade_and_what_is_refused(library: Path, rag
     assert "Not decided yet: 3 of 80 questions, next look at 20." in typed.all
     rows = [json.loads(line) for line in (library / "set" / "queries.jsonl").read_text().splitlines()]
     assert [row.get("sources", {}) for row in rows] == [{"notes/copper.txt": 0}, {}, {}]
-    corpus({"techniques.yaml": "default: bm25\ntechniques: {bm25: {use: bm25}, none: {use: bm25}}\n"}, folder="config")
-    for words in ("set bm25", "set bm52", "set none"):  # the default, unknown, another pair
+    entries = "techniques: {bm25: {use: bm25}, none: {use: bm25}, model: {use: hyde}}"
+    corpus({"techniques.yaml": f"default: bm25\n{entries}\n"}, folder="config")
+    for words in ("set bm25", "set bm52", "set none", "set model"):  # the default, unknown, another pair, no model
         refused = Terminal("testset", "judge", *words.split())
         assert refused.end() == 1
         check_message(refused.all)
+
+
+def test_what_changes_meanwhile_costs_no_grade(library: Path, ragistry: Run) -> None:
+    questions(library / "set")
+    edited = Terminal("testset", "judge", "set")
+    judge(edited, "é&s11")  # keys of another layout are named, and change nothing
+    assert "note: 'é' is none of these keys" in PLAIN.sub("", edited.all)
+    file = library / "set" / "queries.jsonl"
+    more = '\n{"text": "where is my pen", "kind": "asked"}\n{"no'
+    file.write_text(file.read_text(encoding="utf-8") + more, encoding="utf-8")
+    judge(edited, "q")
+    assert edited.end() == 1
+    assert """error: 'set/queries.jsonl' has no question in the line '{"no'; correct it""" in edited.all
+    file.write_text(file.read_text(encoding="utf-8").removesuffix('{"no'), encoding="utf-8")
+    log = library / "set" / "grades.jsonl"
+    graded = [json.loads(line)["question"].split()[-1] for line in log.read_text().splitlines() if '"grade": ' in line]
+    assert len(graded) == 2
+    assert ragistry("sources", "delete", f"{graded[0]}.txt", "-c", "notes", "--yes").code == 0
+    removed = Terminal("testset", "judge", "set")
+    judge(removed, "1")
+    removed.until(KEYS)
+    log.write_text(log.read_text() + "\n")  # an editor
+    removed.press("1")
+    assert removed.end() == 1
+    assert "error: 'set/grades.jsonl' was changed by another program" in removed.all
+    again = Terminal("testset", "judge", "set")
+    judge(again, "q")
+    assert again.end() == 0
+    assert "3 of 20 questions" in again.all
+    assert "1 grade is of texts that changed, and not used." in again.all
+
+
+def test_contender_that_fails_and_one_that_finds_the_same(library: Path, corpus: Corpus) -> None:
+    questions(library / "set")
+    same = "default: bm25\ntechniques: {bm25: {use: bm25}, same: {use: bm25}, fails: {use: 'fails:Fails'}}\n"
+    corpus({"techniques.yaml": same}, folder="config")
+    failing = """class Fails:
+    def __init__(self, config, *, store):
+        self.store = store
+
+    def retrieve(self, query, *, top_k=5, where=None):
+        if query.endswith(("copper", "zinc")):
+            raise ValueError("no " + query)
+        return self.store.search_text(query, top_k)
+"""
+    Path("fails.py").write_text(failing)
+    equal = Terminal("testset", "judge", "set", "same")
+    assert equal.end() == 0
+    assert "Not decided, so bm25 stays: RR@3 +0.000" in equal.all
+    assert "Lists are equal for 20 of 20, and no question shows a difference." in equal.all
+    questions(library / "other")
+    partly = Terminal("testset", "judge", "other", "fails")
+    partly.until("A question (Enter ends): ")
+    partly.press("\n")
+    assert partly.end() == 0
+    assert sorted(re.findall(r"left out '(.+)': .*no ", partly.all)) == ["where is copper", "where is zinc"]
+    assert "Not decided yet: 18 of 20 questions" in partly.all
