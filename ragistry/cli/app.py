@@ -160,10 +160,10 @@ def options(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-    defaults = {"workspace": workspace, "folder": workspace}
+    defaults = {"workspace": workspace}
     command = load_command(context.command.get_command(context, context.invoked_subcommand))  # type: ignore[attr-defined] # a group
     below = dict.fromkeys(getattr(command, "commands", {}), defaults)
-    context.default_map = {context.invoked_subcommand: defaults | below}
+    context.default_map = {context.invoked_subcommand: defaults | below, "init": {"folder": workspace}}
 
 
 def run() -> None:

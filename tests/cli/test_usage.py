@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from docs.commands import commands, subcommands
 from ragistry.cli.app import GROUPS, app, load_command
 from ragistry.cli.output import error_line
 from tests.cli.conftest import Done, Run
@@ -18,6 +19,17 @@ def test_without_a_command_the_help_is_printed(ragistry: Run) -> None:
     done = ragistry()
     assert (done.code, done.err) == (2, "")
     assert "Usage: ragistry" in done.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [name for name, one in commands().items() if not subcommands(one) and any(p.required for p in one.params)],
+)
+def test_argument_that_is_missing_has_no_other_default(command: str, ragistry: Run) -> None:
+    """Above all not the folder of the workspace, into which `restore` would write."""
+    done = ragistry(*command.split()[1:])
+    assert done.code == 2
+    assert "Missing argument" in done.err
 
 
 def test_commands_are_on_one_screen_in_groups_with_one_line_each(
