@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,11 +53,11 @@ def demo(
     install_page = "" if find_spec("nicegui") else f"\n  {install_command('ui')}"
     typer.echo(f"""
 next:
-  cd {target}
+  cd {shlex.quote(str(target))}
   ragistry search "when should I water tomatoes?"{install_page}
-  ragistry ui                                         the same in a browser
-  ragistry init ~/library                             a library of your own documents
-  ragistry testset judge mine                         decide by your own grades which technique is better""")
+  ragistry ui                                         # the same in a browser
+  ragistry init ~/library                             # a library of your own documents
+  ragistry testset judge mine                         # decide by your own grades which technique is better""")
 
 
 def _copy_documents(target: Path) -> None:

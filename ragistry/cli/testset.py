@@ -110,8 +110,9 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> 
     from ragistry.errors import DatasetError
     from ragistry.evaluation.data.dataset import ASKED
     from ragistry.evaluation.data.library import source_id
-    from ragistry.evaluation.judging import candidates, confirmed_passages
+    from ragistry.evaluation.judging import confirmed_passages
     from ragistry.library.asked import FILE, QuestionLog
+    from ragistry.utils.ids import text_hash
     from ragistry.workspace import open_workspace
 
     with open_workspace(workspace, existing=True) as opened:
@@ -125,8 +126,13 @@ def _propose_asked(out: Path, workspace: Path, limit: int, *, as_json: bool) -> 
         techniques = [name for name in usable if not registry.get(name).asks_model]
         confirmed = confirmed_passages(opened, asked)
         for number, text in enumerate(list(texts)[:limit], 1):
-            found = candidates(opened, text, techniques, 5, confirmed.get(text, ())).passages.values()
-            names = list(dict.fromkeys(source_id(one.metadata) for one in found))
+            found = [*confirmed.get(text, ())]
+            for name in techniques:
+                try:
+                    found += opened.search(text, name, top_k=5).documents
+                except Exception as error:  # noqa: BLE001, of a technique that a person wrote
+                    error_line(f"{name!r} found no candidates of {text!r}: {error}", label="note")
+            names = sorted({source_id(one.metadata) for one in found}, key=lambda one: text_hash(f"{number} {one}"))
             rows.append({"_id": f"q{number}", "text": text, "kind": ASKED, "sources": [], "candidates": names})
     out.mkdir(parents=True, exist_ok=True)
     path = out / "queries.jsonl"

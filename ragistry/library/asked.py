@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragistry.errors import DatasetError
 from ragistry.utils.ids import text_hash
@@ -67,10 +67,13 @@ class QuestionLog:
         self.path = path
         self._known = (-1, 0)  # size of the file, and number of lines at that size
 
-    def add(self, text: str, door: Door, *, limited: bool = False, confirmed: Iterable[Document] = ()) -> None:
-        """Keep a question, unless it seems to contain a key. A file that cannot be written is only a warning."""
+    def add(self, text: str, door: Door, *, limited: bool = False, confirmed: Iterable[Document] = ()) -> bool:
+        """Keep a question, and return whether it was kept: it may seem to contain a key.
+
+        A file that cannot be written is only a warning.
+        """
         if not text.strip() or _KEY.search(text):
-            return
+            return False
         hashes = [text_hash(one.content) for one in confirmed]
         asked = AskedQuestion(text, datetime.now(UTC).isoformat(timespec="seconds"), door, limited, hashes)
         try:
@@ -78,6 +81,8 @@ class QuestionLog:
                 self._append(json.dumps(asdict(asked)) + "\n")  # in ASCII, so that no character ends a line
         except OSError as error:
             log.warning("the question was not kept: %s", error)
+            return False
+        return True
 
     def read(self) -> list[AskedQuestion]:
         """Return the questions, oldest first. Raises `DatasetError` if the file has other content."""
@@ -112,12 +117,16 @@ class QuestionLog:
 
 
 def log_question(
-    library: object, text: str, door: Door, *, limited: bool = False, confirmed: Iterable[Document] = ()
-) -> None:
-    """Keep a question if the library, which may be that of a server, has a `QuestionLog`.
+    library: Any, text: str, door: Door, *, limited: bool = False, confirmed: Sequence[Document] = ()
+) -> bool:
+    """Keep a question if the library, which may be that of a server, has a `QuestionLog`. Returns whether it was kept.
 
-    ``confirmed``: passages that answer it. They become candidates when a person judges the question, never grades.
+    ``confirmed``: results that answer it. They become candidates when a person judges the question, never grades.
     """
     questions: QuestionLog | None = getattr(library, "questions", None)
-    if questions is not None:
-        questions.add(text, door, limited=limited, confirmed=confirmed)
+    if questions is None:
+        return False
+    if confirmed:  # a technique may join chunks or cut them
+        stored = {one.id: one for one in library.store.get([one.id for one in confirmed])}
+        confirmed = [stored.get(one.id, one) for one in confirmed]
+    return questions.add(text, door, limited=limited, confirmed=confirmed)

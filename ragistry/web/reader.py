@@ -116,8 +116,8 @@ class ReaderPanel:
     async def _confirm(self, document: Document) -> None:
         """Keep that a passage answers the question, for those who judge it."""
         keep = partial(log_question, confirmed=[document])
-        await in_thread(keep, self._state.workspace.library, self._query, "page")
-        ui.notify("Kept with the question")
+        kept = await in_thread(keep, self._state.workspace.library, self._query, "page")
+        ui.notify("Kept with the question" if kept else "Not kept: the question looks like a key or a password")
 
     def _head(self, document: Document, text: ReaderText) -> None:
         with ui.element("div").classes("rg-reader-head"):
