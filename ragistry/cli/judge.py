@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import signal
 import sys
 from difflib import unified_diff
 from importlib.util import find_spec
 from math import sqrt
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +34,8 @@ KEYS = """\
 1 answers it   2 partly   3 no   n none of these   l not in my library
 s skip   u undo   o open the source   q end"""
 GRADES = {"1": 2, "2": 1, "3": 0}
+_ESCAPED = re.compile(r"[\\/.*\[\]^$&]")
+"""What has a meaning in a command of sed."""
 DEVIATION = 0.3
 """Usual deviation of differences of RR@3, before the grades show it."""
 
@@ -52,7 +57,8 @@ def judge(
     """
     from filelock import FileLock, Timeout
 
-    from ragistry.evaluation.judging import Judgement
+    from ragistry.evaluation.judging import QRELS, Judgement
+    from ragistry.evaluation.stopping import FIRST, QUESTIONS
     from ragistry.workspace import open_workspace
 
     if not sys.stdin.isatty() or find_spec("termios") is None:
@@ -64,18 +70,25 @@ def judge(
                 raise ConfigError(reason)
         if len({*pair.values()}) == 1:
             raise ConfigError(f"{challenger!r} is the default technique; name another one to try")
+        if not opened.store.count():
+            raise DatasetError("the library is empty; ingest first: ragistry ingest FOLDER --collection NAME")
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(folder / ".lock", timeout=0):
                 made = Judgement(folder)
+                if not made.plan and (folder / QRELS).exists():
+                    raise DatasetError(f"{str(folder / QRELS)!r} is of another program; name a new folder")
+                if not made.questions:
+                    _offer(opened, made)
                 if not made.plan:
-                    _plan(opened, made, pair, margin)
+                    total = min(max(FIRST, len(made.questions)) if made.questions else QUESTIONS, QUESTIONS)
+                    made.add({**pair, "margin": margin, "total": total})
+                made.keep_answers()
                 wanted = pair if margin is None else pair | {"margin": margin}
                 if wanted != {name: made.plan[name] for name in wanted}:
                     was = f"{made.plan['default']} and {made.plan['challenger']} with margin {made.plan['margin']}"
                     raise DatasetError(f"{str(folder)!r} decides between {was}; name a new folder for another choice")
                 session = Session(context, opened, made)
-                session.print_plan()
                 try:
                     session.run()
                 except (EOFError, KeyboardInterrupt, typer.Abort):
@@ -89,23 +102,18 @@ def judge(
             _apply(opened, challenger, dry_run=dry_run)
 
 
-def _plan(opened: Workspace, made: Judgement, pair: dict[str, str], margin: float | None) -> None:
-    """Add questions to a set without any, those that people asked or made ones, and record the plan."""
+def _offer(opened: Workspace, made: Judgement) -> None:
+    """Offer the questions that people asked, else made ones."""
     from ragistry.evaluation.data.library import library_sources
     from ragistry.evaluation.data.testsets import known_items
-    from ragistry.evaluation.stopping import FIRST, QUESTIONS
 
-    if not made.questions:
-        texts, what = {one.text: "asked" for one in _asked(opened)}, "that people asked"
-        if not texts:
-            what = "made of your documents, whose words they repeat"
-            texts = {one.text: str(one.kind) for one in known_items(library_sources(opened))}
-        chosen = dict(list(texts.items())[:QUESTIONS])
-        if chosen and ask_yes_no(f"Judge {numbered(len(chosen), '[question|questions]')} {what}?", default=True):
-            for text, kind in chosen.items():
-                made.add({"question": text, "kind": kind})
-    total = min(max(FIRST, len(made.questions)) if made.questions else QUESTIONS, QUESTIONS)
-    made.add({**pair, "margin": margin, "total": total})
+    texts, what = {one.text.casefold(): one.text for one in _asked(opened)}, "that people asked"
+    kinds = dict.fromkeys(texts.values(), "asked")
+    if not kinds:
+        what = "made of your documents, whose words they repeat"
+        kinds = {one.text: str(one.kind) for one in known_items(library_sources(opened))}
+    if kinds and ask_yes_no(f"Judge {numbered(len(kinds), '[question|questions]')} {what}?", default=True):
+        made.add({"questions": kinds})
 
 
 def _asked(opened: Workspace) -> list[AskedQuestion]:
@@ -124,6 +132,7 @@ class Session:
 
         self.context, self.opened, self.made, self.out = context, opened, made, console()
         self.left_out, self.confirmed = set[str](), confirmed_passages(opened, _asked(opened))
+        self.skipped = list[tuple[str, int]]()  # with the number of events before
         for question in filter(made.has_grades, made.questions):
             self.load(question)
 
@@ -151,42 +160,51 @@ class Session:
         """Ask until the grades decide, or the person ends."""
         from ragistry.utils.ids import text_hash
 
-        made = self.made
-        while self.decision().outcome == "open":
+        made, total = self.made, 0
+        while (now := self.decision()).outcome == "open":
+            if now.total != total:
+                self.print_plan(now, was=total)
+                total = now.total
             left = [one for one in made.questions if one not in {*self.left_out, *made.complete()}]
-            question = min(left, key=text_hash, default="")
-            if not question:
-                question = typer.prompt("A question (Enter ends)", "", show_default=False).strip()
-                if not question:
-                    return
-                if question not in made.questions:
-                    made.add({"question": question, "kind": "asked"})
-            if question in made.candidates or self.load(question):
-                self.ask(question)
+            if question := min(left, key=text_hash, default=""):
+                if question in made.candidates or self.load(question):
+                    self.ask(question)
+            elif typed := _typed_questions():
+                made.add({"questions": {one: "asked" for one in typed if one not in made.questions}})
+            else:
+                return
 
     def ask(self, question: str) -> None:
         """Ask for the grade of the next passage of a question, or of an earlier one again."""
         made, found = self.made, self.made.candidates[question]
-        if due := made.due():
-            key = self.key(*due, "again")
-            if key in GRADES:
-                made.grade(due[0], {due[1]: GRADES[key]}, again=True)
-                return
         left = [key for key in found.passages if key in found.needed - made.grades(question).keys()]
-        if not left:
+        if due := made.due():
+            shown, passage = due
+            key = self.key(*due, "again")
+        elif left:
+            shown, passage = question, left[0]
+            key = self.key(shown, passage, f"passage {len(found.passages) - len(left) + 1} of {len(found.passages)}")
+        else:
+            self.out.print(f"\nNo grade is needed, because both lists are equal: {question}")
             made.grade(question, {})
             return
-        key = self.key(question, left[0], f"passage {len(found.passages) - len(left) + 1} of {len(found.passages)}")
-        if key in GRADES:
-            made.grade(question, {left[0]: GRADES[key]})
+        again = due is not None
+        if key == "u":
+            if self.skipped and self.skipped[-1][1] == len(made.events):
+                self.left_out.discard(self.skipped.pop()[0])
+            else:
+                made.add({"undo": True})
+        elif key in GRADES:
+            made.grade(shown, {passage: GRADES[key]}, again=again)
+        elif again:
+            made.grade(shown, {passage: 0} if key == "n" else {}, again=True)
         elif key == "n":
             made.grade(question, dict.fromkeys(left, 0))
         elif key == "l":
             made.grade(question, {}, absent=True)
-        elif key == "s":
-            self.left_out.add(question)
         else:
-            made.add({"undo": True})
+            self.skipped.append((question, len(made.events)))
+            self.left_out.add(question)
 
     def key(self, question: str, passage: str, which: str) -> str:
         """Show a passage without rank, score and marks, and return the key."""
@@ -196,11 +214,11 @@ class Session:
         document, plan = self.made.candidates[question].passages[passage], self.decision()
         [card] = separate_cards([document], "", self.opened.settings.language, None)
         done = f"{plan.questions} of {plan.total} questions, next look at {plan.next_look}"
-        self.out.print(f"\n{'-' * 79}\n{which} · {done}\n\nQuestion: {question}\n")
+        self.out.print(f"\n{'-' * 79}\n{which} · {done}\n")
         print_card(self.out, None, card)
-        self.out.print(f"\n{KEYS}")
+        self.out.print(f"\nQuestion: {question}\n{KEYS}")  # below the passage, which may be longer than the screen
         while (key := _typed()) not in {*GRADES, *"nlsu"}:
-            if key in ("q", ""):
+            if key in ("q", "\x04", ""):
                 raise EOFError
             if key == "o":
                 get = document.metadata.get
@@ -210,17 +228,18 @@ class Session:
                     run_line(self.context, shlex.join(["", *words]), self.opened.root)
                 except (RagistryError, typer.Exit) as error:  # the source went meanwhile
                     error_line(str(error))
-                self.out.print(KEYS)
+                self.out.print(f"\nQuestion: {question}\n{KEYS}")
             elif key != "?":
                 error_line(f"{key!r} is none of these keys", label="note")
         return key
 
-    def print_plan(self) -> None:
-        """Say what the questions can show."""
-        plan = self.made.plan
-        minutes = plan["total"] * 2 / 5  # five passages of some five seconds each
-        self.out.print(f"{plan['default']} against {plan['challenger']}, about {minutes:.0f} minutes.")
-        self.out.print(f"{_can_show(plan['total'], DEVIATION)}.")
+    def print_plan(self, now: Decision, was: int) -> None:
+        """Say what the questions can show; ``was``: their number before the first look."""
+        plan, minutes = self.made.plan, (now.total - now.questions) * 2 / 5  # five passages of some five seconds each
+        if was:
+            self.out.print(f"\nA difference of {plan['margin']} needs {now.total:,} questions in place of {was}.")
+        self.out.print(f"{plan['default']} against {plan['challenger']}, about {minutes:,.0f} minutes.")
+        self.out.print(f"{_can_show(now.total, DEVIATION)}.")
 
     def print_result(self, dropped: int) -> Decision:
         """Say what the grades decide, and what they can show."""
@@ -258,17 +277,37 @@ def _typed() -> str:
 
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
+    stopped = signal.signal(signal.SIGCONT, lambda *_: tty.setcbreak(handle))  # the shell changes it for its own line
     tty.setcbreak(handle, termios.TCSADRAIN)
     try:
         key = os.read(handle, 1)
         if key == b"\x1b":  # the rest of an arrow or of another key
-            os.read(handle, 16)
+            if _is_waiting():
+                os.read(handle, 16)
             return "?"
         if key >= b"\xc2":  # a letter of another layout
             key += os.read(handle, 1 + (key >= b"\xe0") + (key >= b"\xf0"))
         return key.decode("utf-8", "replace").lower()
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGCONT, stopped)
+
+
+def _typed_questions() -> list[str]:
+    """Return the questions of a line, or of several that were pasted; none for an empty line, q or the end."""
+    typer.echo("A question (Enter ends): ", nl=False)
+    lines = [sys.stdin.readline()]
+    while lines[-1] and _is_waiting():
+        lines.append(sys.stdin.readline())
+    texts = [" ".join(line.split()) for line in lines]
+    for text in texts:
+        if not text.isprintable():
+            error_line(f"{text!r} is no question", label="note")
+    return [text for text in texts if text.isprintable() and text not in ("", "q")]
+
+
+def _is_waiting() -> bool:
+    return bool(select([sys.stdin], [], [], 0.05)[0])
 
 
 def _can_show(questions: int, deviation: float) -> str:
@@ -284,14 +323,16 @@ def _apply(opened: Workspace, name: str, *, dry_run: bool) -> None:
     from ragistry.config.yaml_edits import with_value
 
     path = opened.root / CONFIG_FOLDER / "techniques.yaml"
-    before = path.read_text(encoding="utf-8") if path.exists() else (DEFAULTS / path.name).read_text(encoding="utf-8")
+    before = (path if path.exists() else DEFAULTS / path.name).read_bytes().decode("utf-8")
     after = with_value(before, "default", name)
-    console().print("".join(unified_diff(before.splitlines(True), after.splitlines(True), path.name, path.name, n=0)))
+    lines = [*unified_diff(before.splitlines(), after.splitlines(), path.name, path.name, "", "", 0, "")]
+    console().print("\n".join(lines))
     if dry_run:
         return
     console().print("Write it? y yes   any other key no")
     if _typed() == "y":
         path.parent.mkdir(exist_ok=True)
         replace_text(path, after)
-        old = opened.registry.file.data.get("default", opened.registry.default)
-        console().print(f"To undo: sed -i 's/^default: {name}/default: {old}/' {shlex.quote(str(path))}")
+        old, new = ([_ESCAPED.sub(r"\\\g<0>", one[1:]) for one in lines[2:] if one[0] == sign] for sign in "-+")
+        undo = f"s/^{new[0]}/{old[0]}/" if old else f"/^{new[0]}/d"
+        console().print(f"To undo: sed -i.bak {shlex.quote(undo)} {shlex.quote(str(path))}")

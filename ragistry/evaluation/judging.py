@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from ragistry.library.asked import AskedQuestion
     from ragistry.workspace import Workspace
 
-FILE, QUERIES = "grades.jsonl", "queries.jsonl"
+FILE, QUERIES, QRELS = "grades.jsonl", "queries.jsonl", "qrels.txt"
+ANSWERS = ("sources", "source_file", "spans")
+"""Keys of a question with an answer; see `read_library`."""
 AGAIN = 10
 """Of so many grades, one is asked for twice."""
 
@@ -103,17 +105,27 @@ class Judgement:
         self.size, self.events = len(whole), list[dict[str, Any]]()
         self.questions: dict[str, str] = {}
         self.candidates: dict[str, Candidates] = {}
+        self._judged, self._answered = set[str](), set[str]()
         try:
             for line in filter(str.strip, whole.decode().split("\n")):
                 self._take(json.loads(line))
-            self.questions |= {one: row.get("kind", "") for one, row in self._queries().items()}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise DatasetError(f"{str(folder)!r} is not a folder of questions and grades: {error!r:.80}") from error
+        for row in self._queries():
+            self.questions.setdefault(row["text"], row.get("kind", ""))
+            if row["text"] not in self._judged and any(map(row.get, ANSWERS)):
+                self._answered.add(row["text"])
 
     @property
     def plan(self) -> dict[str, Any]:
         """The techniques ``default`` and ``challenger``, ``margin`` and ``total``; empty before it is made."""
         return next((event for event in self.events if "total" in event), {})
+
+    def keep_answers(self) -> None:
+        """Record the questions that came with answers, which stay as they are."""
+        recorded = {one for event in self.events for one in event.get("answered", ())}
+        if new := self._answered - recorded:
+            self.add({"answered": sorted(new)})
 
     def add(self, event: dict[str, Any]) -> None:
         """Append an event, and wait until the disk has it. Raises `DatasetError` if another program wrote the file."""
@@ -137,8 +149,10 @@ class Judgement:
                 gone = self.events.pop()
                 if gone["grades"] or gone.get("absent"):  # else no key was needed
                     break
-        if "kind" in event:
-            self.questions[event["question"]] = event["kind"]
+        self.questions |= event.get("questions", {})
+        self._answered.update(event.get("answered", ()))
+        if "grades" in event:
+            self._judged.add(event["question"])
 
     def has_grades(self, question: str) -> bool:
         """Return whether a key was pressed for a question, or none was needed."""
@@ -191,6 +205,7 @@ class Judgement:
 
     def due(self) -> tuple[str, str] | None:
         """Return the question and the passage to show again, the first of the last ten; None if none is due."""
+        shown = AGAIN * sum(event.get("again", False) for event in self.events)
         first = [
             (event["question"], key)
             for event in self.events
@@ -198,7 +213,6 @@ class Judgement:
             for key in event["grades"]
             if key in self.candidates[event["question"]].passages
         ]
-        shown = AGAIN * len(self.agreement())
         return first[shown] if len(first) >= shown + AGAIN else None
 
     def write_set(self, workspace: Workspace) -> int:
@@ -207,27 +221,33 @@ class Judgement:
         for found in self.candidates.values():  # a technique may join chunks
             known |= {key: source_id(one.metadata) for key, one in found.passages.items()}
         rows, dropped, qrels = self._queries(), 0, {}
-        for number, (question, kind) in enumerate(self.questions.items(), 1):
-            row = rows.setdefault(question, {"_id": f"q{number}", "text": question, "kind": kind or ASKED})
-            if grades := self.grades(question):
-                dropped += len(grades.keys() - known.keys())
-                row.pop("candidates", None)
-                row["sources"] = {}
+        by_text = {row["text"]: row for row in reversed(rows)}
+        for question, kind in self.questions.items():
+            if question not in by_text:
+                row = {"_id": f"q{text_hash(question)[:8]}", "text": question, "kind": kind or ASKED}
+                by_text[question] = row
+                rows.append(row)
+            if question in self._judged:
+                row, sources = by_text[question], dict[str, int]()
+                grades = {} if self._is_absent(question) else self.grades(question)
                 for key, grade in grades.items():
                     if key in known:
-                        row["sources"][known[key]] = max(grade, row["sources"].get(known[key], 0))
-                qrels[str(row.get("_id", number))] = row["sources"]
-        replace_text(
-            self.path.with_name(QUERIES), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
-        )
-        write_qrels(qrels, self.path.with_name("qrels.txt"))
+                        sources[known[key]] = max(grade, sources.get(known[key], 0))
+                dropped += len(grades.keys() - known.keys())
+                qrels[str(row.get("_id", rows.index(row) + 1))] = sources
+                if question not in self._answered:
+                    row.pop("candidates", None)
+                    row["sources"] = sources
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        replace_text(self.path.with_name(QUERIES), "".join(lines))
+        write_qrels(qrels, self.path.with_name(QRELS))
         return dropped
 
-    def _queries(self) -> dict[str, dict[str, Any]]:
-        file, rows = self.path.with_name(QUERIES), dict[str, dict[str, Any]]()
+    def _queries(self) -> list[dict[str, Any]]:
+        file, rows = self.path.with_name(QUERIES), list[dict[str, Any]]()
         for line in file.read_text(encoding="utf-8").split("\n") if file.exists() else []:
             try:
-                rows |= {row["text"]: row for row in map(json.loads, filter(str.strip, [line]))}
+                rows += [row | {"text": str(row["text"])} for row in map(json.loads, filter(str.strip, [line]))]
             except (ValueError, KeyError, TypeError):
                 raise DatasetError(f"{str(file)!r} has no question in the line {line[:60]!r}; correct it") from None
         return rows

@@ -9,11 +9,14 @@ import re
 import select
 import shlex
 import signal
+import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Run
 from tests.conftest import Corpus
@@ -105,10 +108,12 @@ def test_keys_lead_to_a_verdict_and_a_changed_default(library: Path, ragistry: R
     assert "Same grade twice: 1 of 1" in last.all
     changed = (library / "config" / "techniques.yaml").read_text(encoding="utf-8")
     assert changed.startswith("# Mine\ndefault: bm25  # for now\n")
-    assert "sed -i 's/^default: bm25/default: none/'" in last.all
+    assert subprocess.run(last.all.partition("To undo: ")[2], shell=True, check=True, cwd=library).returncode == 0
+    assert "\ndefault: none  # for now\n" in (library / "config" / "techniques.yaml").read_text(encoding="utf-8")
     done = ragistry(*shlex.split("compare --queries set/queries.jsonl -t bm25 -t none -m RR@10 --json -"))
     assert set(done.json["techniques"]["bm25"]["per_query"]["RR@10"].values()) == {1.0}
     ragistry("testset", "judge", "set").refused(1)  # without a terminal
+    assert "Missing argument 'SET'" in ragistry("testset", "judge").err
 
 
 def test_what_is_answered_without_a_grade_and_what_is_refused(library: Path, ragistry: Run, corpus: Corpus) -> None:
@@ -197,3 +202,71 @@ def test_contender_that_fails_and_one_that_finds_the_same(library: Path, corpus:
     assert partly.end() == 0
     assert sorted(re.findall(r"left out '(.+)': .*no ", partly.all)) == ["where is copper", "where is zinc"]
     assert "Not decided yet: 18 of 20 questions" in partly.all
+
+
+def test_keys_on_a_passage_that_is_shown_again_and_undo_of_a_skip(library: Path) -> None:
+    questions(library / "set")
+    terminal = Terminal("testset", "judge", "set")
+    judge(terminal, "1" * 10)
+    assert "again ·" in terminal.until("Question")
+    judge(terminal, "u1")  # the tenth is graded anew
+    assert "again ·" in terminal.until("Question")
+    judge(terminal, "s")  # only the repetition is skipped
+    skipped = re.search(r"Question: (.*)", terminal.until(KEYS) + terminal.all.rpartition(KEYS)[0].rpartition("---")[2])
+    assert skipped
+    terminal.press("s")
+    judge(terminal, "u")
+    assert skipped[0] in PLAIN.sub("", terminal.until(KEYS) + KEYS)
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert "Not decided yet: 10 of 20 questions" in terminal.all
+
+
+def test_pasted_lines_are_questions_and_a_stopped_program_goes_on(library: Path) -> None:
+    terminal = Terminal("testset", "judge", "set")
+    terminal.until("A question (Enter ends): ")
+    terminal.press("where is copper\n1 where  is zinc\n\n\x1b[A\nwhere is cedar\n")
+    terminal.until(KEYS)
+    cooked = termios.tcgetattr(terminal.handle)
+    cooked[3] |= termios.ICANON | termios.ECHO  # as a shell does that takes the terminal
+    termios.tcsetattr(terminal.handle, termios.TCSANOW, cooked)
+    os.kill(terminal.pid, signal.SIGCONT)
+    time.sleep(0.2)
+    terminal.press("1")
+    terminal.until(KEYS)
+    terminal.press("\x1b")  # Esc alone
+    time.sleep(0.2)
+    terminal.press("1")
+    judge(terminal, "\x04")  # Ctrl+D
+    assert terminal.end() == 0
+    assert "Not decided yet: 2 of 80 questions" in terminal.all
+    rows = [json.loads(line)["text"] for line in (library / "set" / "queries.jsonl").read_text().splitlines()]
+    assert rows == ["where is copper", "1 where is zinc", "where is cedar"]
+
+
+@pytest.mark.parametrize("before", ["# Mine\r\n\r\ndefault: 'none'  # a/b & c\r\n", "# Mine"])
+def test_undo_gives_the_same_bytes(library: Path, before: str) -> None:
+    path = library / "config" / "techniques.yaml"
+    entries = "none: {use: bm25, min_score: 1000}, auto: {use: bm25, min_score: 1000}, b.m: {use: bm25}"
+    text = f"{before}\ntechniques: {{{entries}}}"
+    path.write_bytes(text.encode())
+    questions(library / "set")
+    terminal = Terminal("testset", "judge", "set", "b.m")
+    judge(terminal, "1" * 21)
+    terminal.until("Write it?")
+    terminal.press("y")
+    assert terminal.end() == 0
+    assert yaml.safe_load(path.read_text())["default"] == "b.m"
+    assert path.read_bytes().count(b"\r") == text.count("\r")
+    subprocess.run(terminal.all.partition("To undo: ")[2], shell=True, check=True, cwd=library)
+    assert path.read_bytes().strip() == text.encode().strip()
+
+
+def test_folder_of_another_program_and_an_empty_library_are_refused(library: Path, corpus: Corpus) -> None:
+    (library / "set").mkdir()
+    (library / "set" / "qrels.txt").write_text("q 0 d 1\n")
+    corpus({"techniques.yaml": "default: naive"}, folder="empty/config")
+    for root, said in ((".", "'set/qrels.txt' is of another program"), ("empty", "the library is empty; ingest first")):
+        refused = Terminal("testset", "judge", "set", "-w", root)
+        assert refused.end() == 1
+        assert said in " ".join(refused.all.split())

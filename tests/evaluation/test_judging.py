@@ -41,7 +41,7 @@ def judgement(folder: Path, *questions: str, of: Any = None) -> Judgement:
         made.add(PLAN)
     for question in questions:
         if question not in made.questions:
-            made.add({"question": question, "kind": "asked"})
+            made.add({"questions": {question: "asked"}})
         made.candidates[question] = candidates(of or workspace(), question, PAIR)
     return made
 
@@ -111,7 +111,7 @@ def test_moved_source_keeps_its_grade_and_a_changed_text_loses_it(tmp_path: Path
     assert made.write_set(changed) == 1
     [row] = [json.loads(line) for line in (tmp_path / "queries.jsonl").read_text().splitlines()]
     assert row["sources"] == {"notes/new-a.md": 2, "notes/b.md": 1, "notes/d.md": 0}
-    assert read_qrels(tmp_path / "qrels.txt") == {"q1": row["sources"]}
+    assert read_qrels(tmp_path / "qrels.txt") == {row["_id"]: row["sources"]}
 
 
 def test_other_content_and_other_writers_are_refused(tmp_path: Path) -> None:
@@ -124,3 +124,24 @@ def test_other_content_and_other_writers_are_refused(tmp_path: Path) -> None:
         (tmp_path / FILE).write_text(content)
         with refused(DatasetError, str(tmp_path)):
             Judgement(tmp_path)
+
+
+def test_answers_that_questions_came_with_stay(tmp_path: Path) -> None:
+    rows = [
+        {"text": "q", "sources": ["notes/x.md"]},
+        {"_id": "same", "text": "q", "sources": []},
+        {"text": "r", "sources": [], "candidates": ["notes/a.md"]},
+    ]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for _ in range(2):  # the second judges on
+        made = judgement(tmp_path)
+        made.keep_answers()
+        for question in "qr":
+            made.candidates[question] = candidates(workspace(), question, PAIR)
+            made.grade(question, {text_hash("a"): 0, text_hash("b"): 2})
+        made.write_set(workspace())
+        rows[2] = {"text": "r", "sources": {"notes/a.md": 0, "notes/b.md": 2}}
+        assert [json.loads(line) for line in (tmp_path / "queries.jsonl").read_text().splitlines()] == rows
+    made.grade("r", {}, absent=True)
+    made.write_set(workspace())
+    assert read_qrels(tmp_path / "qrels.txt") == {"1": {"notes/a.md": 0, "notes/b.md": 2}}
