@@ -112,14 +112,14 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
     return Pdf(len(document), document.get_metadata_dict(), read, label)
 
 
-def _boxes(textpage: Any, numbers: list[int] | None) -> BoxOf:
+def _boxes(textpage: Any, numbers: Sequence[int]) -> BoxOf:
     """Return a function that gives left, right, bottom and top of a character."""
     from pypdfium2 import raw
 
     box, get_box, handle = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox, textpage.raw
 
     def box_of(at: int) -> tuple[float, float, float, float]:
-        get_box(handle, at if numbers is None else numbers[at], box)
+        get_box(handle, numbers[at], box)
         return box.left, box.right, box.bottom, box.top
 
     return box_of
@@ -133,13 +133,13 @@ _HYPHEN_CODE, _UNKNOWN = 2, frozenset({0, 2, 0xFFFE, 0xFFFF})
 _ASTRAL = "\uffff"
 
 
-def _with_missing_glyphs(text: str, textpage: Any, count: int) -> tuple[str, list[int] | None]:
+def _with_missing_glyphs(text: str, textpage: Any, count: int) -> tuple[str, Sequence[int]]:
     """Mark glyphs without letters in the text of pdfium, which drops them or gives their code or the mark of a hyphen.
 
-    Also returns the number of the character in pdfium for each one of the text; None if they are the same.
+    Also returns the number of the character in pdfium for each one of the text.
     """
     units = len(text) if not text or max(text) <= _ASTRAL else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    numbers = None
+    numbers: Sequence[int] = range(count)
     if not count == units == len(text):
         text, numbers = _with_dropped_glyphs(text, textpage, count)
     return (text, numbers) if _ORDINARY.issuperset(text) else _marked(text, textpage, numbers)
@@ -173,14 +173,14 @@ def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
     return "".join(parts) + text[at:], numbers + [count] * (len(text) - at)
 
 
-def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+def _marked(text: str, textpage: Any, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
     from pypdfium2 import raw
 
     found: dict[int, str] = {}
     codes: set[str] = set()
     for one in _ODD.finditer(text):
-        number = one.start() if numbers is None else numbers[one.start()]
+        number = numbers[one.start()]
         if one[0] == BROKEN:
             if raw.FPDFText_IsHyphen(textpage, number) != 1:
                 found[one.start()] = MISSING
@@ -190,7 +190,7 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, l
     if not codes:
         return text, numbers
     for one in re.finditer(f"[{re.escape(''.join(codes.union(TEX_LIGATURES)))}]", text):
-        number = one.start() if numbers is None else numbers[one.start()]
+        number = numbers[one.start()]
         around = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
         if not any(character.isalpha() for character in around):
             continue
@@ -204,7 +204,7 @@ def _marked(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, l
         parts += [text[start:place], found[place]]
         start = place + 1
     shifted: list[int] = []
-    for place, number in enumerate(range(len(text)) if numbers is None else numbers):
+    for place, number in enumerate(numbers):
         shifted += [number] * len(found.get(place, " "))
     return "".join([*parts, text[start:]]), shifted
 
@@ -216,7 +216,7 @@ _LINE_END = re.compile("\r\n|\r|\ufffe")
 _WORD_IN_LINE = re.compile(r"\S+")
 
 
-def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> dict[int, Spot]:
+def _spots(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -> dict[int, Spot]:
     """Return the places of the first and last lines with text."""
     from ctypes import c_double
 
@@ -236,7 +236,7 @@ def _spots(text: str, page: Any, textpage: Any, numbers: list[int] | None) -> di
         start = starts[line]
         while text[start].isspace():
             start += 1
-        number = start if numbers is None else numbers[start]
+        number = numbers[start]
         if not raw.FPDFText_GetCharOrigin(textpage, number, x, y):
             continue
         across, down = x.value - box.left, box.top - y.value

@@ -56,7 +56,7 @@ class _Piece(NamedTuple):
         return other.left >= self.right and abs(self.bottom - other.bottom) < max(self.height, other.height)
 
 
-def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+def with_columns_in_order(text: str, box_of: BoxOf, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Return the text with one column after the other where the file goes from line to line across the page.
 
     A column has lines of prose: several words, mostly of the full width, that continue each other. Tables, forms and
@@ -65,7 +65,7 @@ def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -
     Args:
         text: Text of the page.
         box_of: Gives left, right, bottom and top of a character of the text.
-        numbers: Number of the character in pypdfium2 for each one of ``text``; None if they are the same.
+        numbers: Number of the character in pypdfium2 for each one of ``text``.
 
     Returns:
         The text and the numbers of its characters.
@@ -78,12 +78,11 @@ def with_columns_in_order(text: str, box_of: BoxOf, numbers: list[int] | None) -
     gutters = _gutters(text, pieces)
     if not gutters:
         return text, numbers
-    numbers = list(range(len(text))) if numbers is None else numbers
     parts: list[str] = []
     ordered: list[int] = []
     for start, end, separator in _in_order(text, pieces, gutters):
         parts += (text[start:end], separator)
-        ordered += numbers[start:end] + [numbers[end - 1]] * len(separator)
+        ordered += [*numbers[start:end], *[numbers[end - 1]] * len(separator)]
     return "".join(parts), ordered
 
 
@@ -233,7 +232,7 @@ class _Line(NamedTuple):
     height: float
 
 
-def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -> str:
+def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -> str:
     """Return the largest lines of a page as one line, or nothing if they are not a title.
 
     They are a title if they are one after the other, in the upper part of the page, larger than most of the text, have
@@ -243,7 +242,7 @@ def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int] | 
         text: Text of the page.
         page: The page of pypdfium2.
         textpage: Its text page.
-        numbers: Number of the character in ``textpage`` for each one of ``text``; None if they are the same.
+        numbers: Number of the character in ``textpage`` for each one of ``text``.
     """
     lines = _title_lines(text, page, textpage, numbers)
     if not lines:
@@ -265,7 +264,7 @@ def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int] | 
     return title if is_title else ""
 
 
-def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int] | None) -> list[_Line]:
+def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -> list[_Line]:
     """Return the upright lines with words, each with its size and its distance from the top of the page."""
     from pypdfium2 import raw
 
@@ -280,7 +279,7 @@ def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int] | N
         middle = start + len(words) // 2
         while text[middle].isspace():
             middle += 1
-        number = middle if numbers is None else numbers[middle]
+        number = numbers[middle]
         turns = round(raw.FPDFText_GetCharAngle(textpage, number) / (pi / 2)) + turned
         if turns % 4 or not raw.FPDFText_GetLooseCharBox(textpage, number, rectangle):
             continue

@@ -113,7 +113,7 @@ _TURNED = 0.01  # radians
 _STEP = 0.15  # of the height of a line: from an accent or a base line into the letter
 
 
-def with_composed_accents(text: str, textpage: Any, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+def with_composed_accents(text: str, textpage: Any, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Join each accent to the letter that it is drawn on. TeX draws it before the letter, other programs later.
 
     An accent that stands alone is a sign, as in code, and stays.
@@ -121,7 +121,7 @@ def with_composed_accents(text: str, textpage: Any, numbers: list[int] | None) -
     Args:
         text: Text of the page.
         textpage: Its text page in pypdfium2.
-        numbers: Number of the character in ``textpage`` for each one of ``text``; None if they are the same.
+        numbers: Number of the character in ``textpage`` for each one of ``text``.
 
     Returns:
         The text and the numbers of its characters.
@@ -129,7 +129,6 @@ def with_composed_accents(text: str, textpage: Any, numbers: list[int] | None) -
     accents = [one.start() for one in _ACCENT.finditer(text)][:MOST_ACCENTS]
     if not accents:
         return text, numbers
-    numbers = list(range(len(text))) if numbers is None else numbers
     places: dict[int, int] | None = None
     parts = list(text)
     for at in accents:
@@ -178,7 +177,7 @@ def _upright_height(textpage: Any, number: int) -> float:
     return abs(float(box.top - box.bottom))
 
 
-def _close_gap(parts: list[str], at: int, textpage: Any, numbers: list[int]) -> None:
+def _close_gap(parts: list[str], at: int, textpage: Any, numbers: Sequence[int]) -> None:
     """Remove the blanks that pdfium puts around an accent, unless there is a gap between the letters there."""
     from pypdfium2 import raw
 
@@ -324,7 +323,7 @@ _DIFFERENCE = 0.1  # between these two, as a share of the height of a line
 _LONGEST = 30  # letters of a word
 
 
-def with_letters_joined(text: str, box_of: BoxOf, numbers: list[int] | None) -> tuple[str, list[int] | None]:
+def with_letters_joined(text: str, box_of: BoxOf, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Return the text with words where its lines are spaced letters, as some programs write a text layer of OCR.
 
     The gaps between letters of such lines are of two kinds, and the wide ones are between words. If they are not, or if
@@ -340,7 +339,6 @@ def with_letters_joined(text: str, box_of: BoxOf, numbers: list[int] | None) -> 
     distances, limit = max(((one, _limit(one)) for one in (gaps, steps)), key=lambda pair: pair[1][0])
     if limit[0] < _CLEAR:
         return text, numbers
-    numbers = list(range(len(text))) if numbers is None else numbers
     parts: list[str] = []
     kept: list[int] = []
     end = 0
@@ -353,7 +351,7 @@ def with_letters_joined(text: str, box_of: BoxOf, numbers: list[int] | None) -> 
         kept += numbers[end : line[0]]
         kept += [numbers[at] for at, piece in zip(line_letters, pieces, strict=True) for _ in piece]
         end = line[1]
-    return "".join([*parts, text[end:]]), kept + numbers[end:]
+    return "".join([*parts, text[end:]]), [*kept, *numbers[end:]]
 
 
 def _is_spaced(line: str) -> bool:
