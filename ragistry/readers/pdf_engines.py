@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from ctypes import byref, c_int
+from ctypes import byref, c_double, c_int
 from io import BytesIO
 from itertools import pairwise
 from math import pi, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
 
 from ragistry.readers.blocks import UnreadableFileError
 from ragistry.readers.pdf_forms import MOST_ANNOTATIONS, Annotation, Form, annotations_of
@@ -73,9 +76,6 @@ DAMAGED = "is damaged or no PDF; repair it: qpdf in.pdf out.pdf"
 
 def open_with_pypdfium2(data: bytes) -> Pdf:
     """About twenty times as fast as pypdf, and keeps the blanks between words that pypdf may lose."""
-    import pypdfium2
-    from pypdfium2 import raw
-
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -114,8 +114,6 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
 
 def _boxes(textpage: Any, numbers: Sequence[int]) -> BoxOf:
     """Return a function that gives left, right, bottom and top of a character."""
-    from pypdfium2 import raw
-
     box, get_box, handle = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox, textpage.raw
 
     def box_of(at: int) -> tuple[float, float, float, float]:
@@ -147,8 +145,6 @@ def _with_missing_glyphs(text: str, textpage: Any, count: int) -> tuple[str, Seq
 
 def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, list[int]]:
     """Insert `MISSING` where pdfium has a character that is not in its text."""
-    from pypdfium2 import raw
-
     parts: list[str] = []
     numbers: list[int] = []
     at = 0
@@ -175,8 +171,6 @@ def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
 
 def _marked(text: str, textpage: Any, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
-    from pypdfium2 import raw
-
     found: dict[int, str] = {}
     codes: set[str] = set()
     for one in _ODD.finditer(text):
@@ -218,10 +212,6 @@ _WORD_IN_LINE = re.compile(r"\S+")
 
 def _spots(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -> dict[int, Spot]:
     """Return the places of the first and last lines with text."""
-    from ctypes import c_double
-
-    from pypdfium2 import raw
-
     width, height = page.get_size()  # of the page as it is shown
     rotation = page.get_rotation()
     box = raw.FS_RECTF()
@@ -265,9 +255,6 @@ def _gaps(line: str, start: int, box_of: BoxOf) -> tuple[float, ...]:
 
 def inspect_pages(data: bytes, indices: Sequence[int]) -> tuple[list[int], bool]:
     """Return the pages that show an image or a drawing, from 1, and whether the file is an XFA form."""
-    import pypdfium2
-    from pypdfium2 import raw
-
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError:  # pypdf can read it all the same
@@ -367,8 +354,6 @@ def draw_marked(data: bytes, index: int, path: str, marks: Sequence[str]) -> Non
 
 
 def _page(data: bytes, index: int) -> Any:
-    import pypdfium2
-
     document = pypdfium2.PdfDocument(data)
     if not 0 <= index < len(document):
         raise UnreadableFileError(f"has {numbered(len(document), 'page[|s]')}, and no page {index + 1}")
@@ -377,7 +362,6 @@ def _page(data: bytes, index: int) -> Any:
 
 def _word_boxes(page: Any, size: tuple[int, int], marks: Sequence[str]) -> list[tuple[int, int, int, int]]:
     """Return the places of the words, in pixels ``(left, top, right, bottom)``."""
-    from pypdfium2 import raw
 
     def pixel(x: float, y: float) -> tuple[int, int]:
         across, down = c_int(), c_int()

@@ -9,6 +9,8 @@ from html import unescape
 from typing import Any, Literal, NamedTuple
 from weakref import finalize
 
+from pypdfium2 import raw
+
 MOST_ANNOTATIONS = 50_000
 """Annotations of a file that are looked at. Pages can share a list of them, so that a small file can have millions."""
 _HIDDEN = 2
@@ -48,8 +50,6 @@ class Form:
 
     def handle(self, page: Any) -> Any:
         """Return pdfium's handle of the form, with the widgets of a page that the form does not list."""
-        from pypdfium2 import raw
-
         if self._handle is None:
             config = raw.FPDF_FORMFILLINFO(version=2)
             self._handle = raw.FPDFDOC_InitFormFillEnvironment(self._document, config)
@@ -66,8 +66,6 @@ def annotations_of(page: Any, textpage: Any, most: int, form: Form) -> tuple[lis
 
     An annotation whose text is already on the page, at its place, is left out.
     """
-    from pypdfium2 import raw
-
     listed = max(raw.FPDFPage_GetAnnotCount(page), 0)
     looked_at = min(listed, most)
     if looked_at * textpage.count_chars() > _MOST_COMPARISONS:
@@ -87,8 +85,6 @@ def annotations_of(page: Any, textpage: Any, most: int, form: Form) -> tuple[lis
 
 
 def _annotation(annotation: Any, page: Any, textpage: Any, form: Form) -> Annotation | None:
-    from pypdfium2 import raw
-
     subtype = raw.FPDFAnnot_GetSubtype(annotation)
     if subtype in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP) or raw.FPDFAnnot_GetFlags(annotation) & _HIDDEN:
         return None
@@ -107,8 +103,6 @@ def _annotation(annotation: Any, page: Any, textpage: Any, form: Form) -> Annota
 
 def _widget(annotation: Any, page: Any, textpage: Any, form: Form) -> Annotation | None:
     """Return the widget of a field with a value. Buttons without a choice, and passwords, have none."""
-    from pypdfium2 import raw
-
     handle = form.handle(page)
     kind = raw.FPDFAnnot_GetFormFieldType(handle, annotation)
     flags = raw.FPDFAnnot_GetFormFieldFlags(handle, annotation)
@@ -158,8 +152,6 @@ def _without_tags(text: str) -> str:
 
 def _under(annotation: Any, page: Any, textpage: Any) -> tuple[str, bool]:
     """Return the text of the page under an annotation, and whether it is outside of the page."""
-    from pypdfium2 import raw
-
     rectangle = raw.FS_RECTF()
     if not raw.FPDFAnnot_GetRect(annotation, rectangle):
         return "", False

@@ -9,6 +9,8 @@ from itertools import groupby, islice, pairwise
 from math import pi
 from typing import Any, NamedTuple
 
+from pypdfium2 import raw
+
 from ragistry.readers.pdf_letters import BROKEN, BoxOf
 
 # --- Columns whose lines are drawn across the page ---
@@ -70,9 +72,7 @@ def with_columns_in_order(text: str, box_of: BoxOf, numbers: Sequence[int]) -> t
     Returns:
         The text and the numbers of its characters.
     """
-    if not _FEWEST <= len(text) <= MOST_CHARACTERS:
-        return text, numbers
-    if not _has_gutter(text, box_of):
+    if not _FEWEST <= len(text) <= MOST_CHARACTERS or not _has_gutter(text, box_of):
         return text, numbers
     pieces = list(_pieces(text, box_of))
     gutters = _gutters(text, pieces)
@@ -266,8 +266,6 @@ def title_on_page(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -
 
 def _title_lines(text: str, page: Any, textpage: Any, numbers: Sequence[int]) -> list[_Line]:
     """Return the upright lines with words, each with its size and its distance from the top of the page."""
-    from pypdfium2 import raw
-
     rectangle, box = raw.FS_RECTF(), raw.FS_RECTF()
     raw.FPDF_GetPageBoundingBox(page, box)
     turned, across = page.get_rotation() // 90, page.get_rotation() % 180 != 0

@@ -14,6 +14,8 @@ from ctypes import c_double
 from itertools import accumulate, pairwise, product
 from typing import Any, NamedTuple
 
+from pypdfium2 import raw
+
 # --- Ligatures that fonts do not map to letters ---
 
 MISSING = "\ufffd"
@@ -148,8 +150,6 @@ def with_composed_accents(text: str, textpage: Any, numbers: Sequence[int]) -> t
 
 def _letter_below(textpage: Any, number: int) -> int | None:
     """Return the number of the character that an accent is drawn on, which is above the accent if that is a cedilla."""
-    from pypdfium2 import raw
-
     left, right, bottom, top, x, y = (c_double() for _ in range(6))
     if not raw.FPDFText_GetCharBox(textpage, number, left, right, bottom, top) or not raw.FPDFText_GetCharOrigin(
         textpage, number, x, y
@@ -169,8 +169,6 @@ def _letter_below(textpage: Any, number: int) -> int | None:
 
 def _upright_height(textpage: Any, number: int) -> float:
     """Return the height of the line of a character, 0 if that is turned."""
-    from pypdfium2 import raw
-
     box = raw.FS_RECTF()
     if not raw.FPDFText_GetLooseCharBox(textpage, number, box) or raw.FPDFText_GetCharAngle(textpage, number) > _TURNED:
         return 0.0
@@ -179,8 +177,6 @@ def _upright_height(textpage: Any, number: int) -> float:
 
 def _close_gap(parts: list[str], at: int, textpage: Any, numbers: Sequence[int]) -> None:
     """Remove the blanks that pdfium puts around an accent, unless there is a gap between the letters there."""
-    from pypdfium2 import raw
-
     first, last = at, at
     while first and (not parts[first - 1] or parts[first - 1].isspace()):
         first -= 1
@@ -198,8 +194,6 @@ def _close_gap(parts: list[str], at: int, textpage: Any, numbers: Sequence[int])
 
 def _gap(textpage: Any, number: int, after: int) -> float | None:
     """Return the gap between two characters as a share of the height of their line, None if that is not the same."""
-    from pypdfium2 import raw
-
     one, other = raw.FS_RECTF(), raw.FS_RECTF()
     raw.FPDFText_GetLooseCharBox(textpage, number, one)
     raw.FPDFText_GetLooseCharBox(textpage, after, other)

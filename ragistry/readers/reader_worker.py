@@ -22,7 +22,6 @@ from hashlib import sha256
 from queue import SimpleQueue
 from typing import Any
 
-from ragistry.readers import pdf_reader
 from ragistry.readers.blocks import (
     Block,
     Place,
@@ -35,7 +34,6 @@ from ragistry.readers.blocks import (
 )  # fmt: skip
 from ragistry.readers.encoding import UndecodableError
 from ragistry.readers.extracted import read_at_most
-from ragistry.readers.pdf_engines import ENGINES
 
 OFFICE, DRAW = "office", "draw"
 GRACE, LONGEST = 3.0, 1_000_000.0
@@ -84,7 +82,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return {"error": f"needs more memory than {request['memory']:,} bytes; raise limits.memory", "spoiled": True}
     except Exception as error:  # noqa: BLE001 - on a damaged file, pypdf raises anything; this is where it is reported
-        remedy = "repair it: qpdf in.pdf out.pdf" if request["engine"] in ENGINES else "save it again in its program"
+        is_pdf = request["engine"] not in (OFFICE, DRAW)
+        remedy = "repair it: qpdf in.pdf out.pdf" if is_pdf else "save it again in its program"
         return {"error": f"cannot be read ({reason_of(error)}); {remedy}", "spoiled": True}
 
 
@@ -100,6 +99,8 @@ def _draw(data: bytes, request: dict[str, Any]) -> None:
 def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if request["engine"] == OFFICE:
         return _within_limits(_bounded(_read_office(data, request), len(data)), request)
+    from ragistry.readers import pdf_reader  # with the library for PDFs, which other documents do not need
+
     return pdf_reader.read(data, request["engine"], request)
 
 
@@ -119,6 +120,8 @@ def _read_office(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     from ragistry.readers.formats import AddedReader
 
     def read_pdf(attached: bytes) -> ReadDocument:
+        from ragistry.readers import pdf_reader
+
         found = pdf_reader.read(attached, "pypdfium2", request)
         pages = enumerate(with_notes(found["pages"], found["notes"]), 1)
         return ReadDocument([Block(page, Place(page=number)) for number, page in pages if page], found["info"])
