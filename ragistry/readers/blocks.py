@@ -87,6 +87,14 @@ class ReadDocument:
     unread: list[str] = field(default_factory=list)
 
 
+def add_reports(document: ReadDocument, part: ReadDocument, name: str) -> None:
+    """Add to a document what a part of it loses, leaves unread and warns about, under the name of the part."""
+    for kind, count in part.lost.items():
+        document.lost[kind] = document.lost.get(kind, 0) + count
+    document.unread += [f"{name}: {line}" for line in part.unread]
+    document.warnings += [f"{name}: {line}" for line in part.warnings]
+
+
 def longest_text(size: int) -> int:
     """Return how many characters a text may have: repetitions in each other make millions of a few bytes."""
     return max(1_000_000, 200 * size)

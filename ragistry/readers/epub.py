@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from urllib.parse import unquote
 
 from lxml import etree
 
-from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.blocks import REPAIR, Place, ReadDocument, UnreadableFileError, add_reports
 from ragistry.readers.encoding import decode
 from ragistry.readers.html_page import read_page
 from ragistry.readers.markdown import outline
@@ -52,13 +53,11 @@ class _Book:
                 self.package.damaged.append(name)
                 continue
             found = read_page(page)
-            text = found.text
-            for kind, count in found.lost.items():
-                document.lost[kind] = document.lost.get(kind, 0) + count
-            document.warnings += [f"{name}: {found.warning}"] if found.warning else []
+            add_reports(document, found, name)
+            [block] = found.blocks
             # A file without a title continues the chapter before it.
-            chapter = titles.get(name.casefold()) or outline(text).sections[0].title or chapter
-            document.blocks.append(Block(text, Place(chapter=chapter)))
+            chapter = titles.get(name.casefold()) or outline(block.text).sections[0].title or chapter
+            document.blocks.append(replace(block, place=Place(chapter=chapter)))
         document.warnings += self.package.warnings()
         return document
 

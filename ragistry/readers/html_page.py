@@ -60,27 +60,18 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
     """Read a web page."""
     decoded = decode(data)
     page = read_page(decoded.text)
-    warnings = [warning for warning in (decoded.warning, page.warning) if warning]
-    return ReadDocument([Block(page.text)], page.info, page.lost, warnings)
+    page.warnings[:0] = filter(None, [decoded.warning])
+    return page
 
 
 def to_markdown(page: str) -> str:
     """Convert the body of a page to Markdown."""
-    return read_page(page).text
+    [block] = read_page(page).blocks
+    return block.text
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
-    """The Markdown of a page, what its head says, the number of words that it hides, and a warning."""
-
-    text: str
-    info: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, int] = field(default_factory=dict)
-    warning: str = ""
-
-
-def read_page(page: str) -> WebPage:
-    """Convert a page to Markdown; one that is nested too deeply to its text without markup."""
+def read_page(page: str) -> ReadDocument:
+    """Convert a page to one block of Markdown; one that is nested too deeply to its text without markup."""
     reader = _PageReader()
     parser = etree.HTMLParser(target=reader, encoding="utf-8", recover=True, huge_tree=True)
     try:
@@ -93,13 +84,13 @@ def read_page(page: str) -> WebPage:
         warning = (
             f"more than {DEEPEST:,} of its elements are open at once, so its text was read without headings and tables"
         )
-        return WebPage(unescape(_MARKUP.sub(" ", page)), warning=warning)
+        return ReadDocument([Block(unescape(_MARKUP.sub(" ", page)))], warnings=[warning])
     reader.flush()
     hidden = words_of(" ".join(reader.hidden_text)).total()
     text = "".join(part for block in reader.blocks for part in block).strip("\n")
     title = " ".join("".join(reader.title).split())
     info = {"Title": title, **reader.info} if title else reader.info
-    return WebPage(text, info, {"hidden elements": hidden} if hidden else {})
+    return ReadDocument([Block(text)], info, {"hidden elements": hidden} if hidden else {})
 
 
 class _TooDeepError(Exception):

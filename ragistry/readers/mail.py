@@ -23,7 +23,7 @@ from typing import Any
 
 from olefile import OleFileIO
 
-from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError
+from ragistry.readers.blocks import REPAIR, Block, Place, ReadDocument, UnreadableFileError, add_reports
 from ragistry.readers.encoding import BOMS, UndecodableError, decode, decode_as, encoding_in
 from ragistry.readers.html_page import to_markdown
 from ragistry.utils.quoting import visible_line
@@ -153,10 +153,7 @@ def _append(document: ReadDocument, part: ReadDocument, name: str) -> None:
     for block in part.blocks:
         inner = f"{name} \u203a {block.place.part}" if block.place.part else name
         document.blocks.append(replace(block, place=replace(block.place, part=inner)))
-    for kind, count in part.lost.items():
-        document.lost[kind] = document.lost.get(kind, 0) + count
-    document.unread += [f"{name}: {line}" for line in part.unread]
-    document.warnings += [f"{name}: {warning}" for warning in part.warnings]
+    add_reports(document, part, name)
 
 
 # --- Mails of the internet ---
