@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from ragistry.readers.blocks import REPAIR, UnreadableFileError
-from ragistry.readers.office_package import Package, Relation, whole_number
+from ragistry.readers.office_package import EMBEDDED, Package, Relation, whole_number
 from ragistry.readers.office_text import Element
 from ragistry.readers.word_processing import Level, count_item
 
@@ -90,8 +90,7 @@ class WordPackage(Package):
     def embedded(self) -> int:
         """Return the number of files in the text and its notes; those of charts hold the values of the chart."""
         texts = self.document_name, *self.typed("header", "footer", "footnotes", "endnotes", "comments")
-        found = [one for name in texts for one in self.relations(name).values() if not one.external]
-        return sum(one.kind in ("package", "oleObject") for one in found)
+        return sum(len(self.related(name, *EMBEDDED)) for name in texts)
 
     def first(self, kind: str) -> Element | None:
         """Return the root of the first part of a kind."""

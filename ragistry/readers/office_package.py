@@ -19,6 +19,8 @@ from ragistry.readers.blocks import REPAIR, UnreadableFileError
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 NO_PACKAGE = f"is damaged, or has another format than its suffix says; {REPAIR}"
 ENCRYPTED = "is encrypted; remove its password in the program that made it"
+EMBEDDED = ("package", "oleObject")
+"""Kinds of relations to files of other programs."""
 MOST_BYTES = 400_000_000
 """Size of the unpacked parts of a file; a part that would exceed it is refused."""
 
@@ -166,9 +168,15 @@ class Package:
             found[one.get("Id") or ""] = Relation((one.get("Type") or "").rpartition("/")[2], target, external)
         return found
 
-    def related(self, name: str, kind: str) -> list[str]:
-        """Return the names of the parts to which relations of one kind lead."""
-        return [one.target for one in self.relations(name).values() if one.kind == kind and not one.external]
+    def related(self, name: str, *kinds: str) -> list[str]:
+        """Return the names of the parts to which relations of these kinds lead."""
+        return [one.target for one in self.relations(name).values() if one.kind in kinds and not one.external]
+
+    def roots(self, name: str, *kinds: str) -> Iterator[tuple[str, etree._Element]]:
+        """Yield the names and the root elements of related parts, except of those that cannot be read."""
+        for part in self.related(name, *kinds):
+            if (root := self.xml(part)) is not None:
+                yield part, root
 
     def part(self, name: str, identity: str) -> str:
         """Return the name of the part to which an identifier in another part leads; empty for an address."""
@@ -178,10 +186,7 @@ class Package:
     @cached_property
     def main(self) -> str:
         """The name of the document's main part."""
-        for name in self.related("", "officeDocument"):
-            if name.casefold() in self._infos:
-                return name
-        return ""
+        return next((name for name in self.related("", "officeDocument") if name.casefold() in self._infos), "")
 
     def open_main(self, default: str, tag: str) -> tuple[str, etree._Element]:
         """Return the name and the root element of the main part, which must have this tag."""

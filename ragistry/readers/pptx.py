@@ -69,28 +69,20 @@ class _Deck:
             slides.append(name)
             blocks = list(_Slide(self, name, root, place).blocks())
             document.blocks += blocks or [Block("", place)]
-        for name in self.package.related(self.name, "handoutMaster"):
-            if (root := self.package.xml(name)) is not None:
-                document.blocks += _Slide(self, name, root, Place()).repeated_blocks(margins=True)
+        for name, master in self.package.roots(self.name, "handoutMaster"):
+            document.blocks += _Slide(self, name, master, Place()).repeated_blocks(margins=True)
         document.warnings += self._warnings(slides, missing)
         document.warnings += self.package.warnings(self.objects)
         return document
 
     def layout_chain(self, slide: str) -> list[str]:
         """Return the layout and the master of a slide, or the master of a page of notes."""
-        layouts = [*self.package.related(slide, "slideLayout"), *self.package.related(slide, "notesMaster")]
-        layout = layouts[0] if layouts else ""
-        master = next(iter(self.package.related(layout, "slideMaster")), "") if layout else ""
-        return [name for name in (layout, master) if name]
+        layouts = self.package.related(slide, "slideLayout", "notesMaster")[:1]
+        return layouts + [master for layout in layouts for master in self.package.related(layout, "slideMaster")[:1]]
 
     def _read_authors(self) -> dict[str, str]:
-        found = {}
-        for relation in self.package.relations(self.name).values():
-            if relation.kind in ("commentAuthors", "authors") and not relation.external:
-                root = self.package.xml(relation.target)
-                for one in root if root is not None else ():
-                    found[one.get("id") or ""] = clean(one.get("name") or "")
-        return found
+        roots = self.package.roots(self.name, "commentAuthors", "authors")
+        return {one.get("id") or "": clean(one.get("name") or "") for _, root in roots for one in root}
 
     def _warnings(self, slides: Sequence[str], missing: Sequence[int]) -> Iterator[str]:
         listed = {name.casefold() for name in slides}
@@ -201,10 +193,7 @@ class _Slide:
 
     def _notes(self) -> Iterator[Block]:
         """Yield the page of notes: its text and tables as one block, before its header and footer."""
-        for part in self.deck.package.related(self.part, "notesSlide"):
-            root = self.deck.package.xml(part)
-            if root is None:
-                continue
+        for part, root in self.deck.package.roots(self.part, "notesSlide"):
             page = _Slide(self.deck, part, root, self.place)
             blocks = [block for shape in page._shapes() for block in page._shape_blocks(shape, 0)]
             if text := "\n\n".join(block.text for block in blocks if not block.place.kind):
@@ -214,9 +203,8 @@ class _Slide:
 
     def _comments(self) -> Iterator[Block]:
         """Comments of both formats, with the replies after each."""
-        for part in self.deck.package.related(self.part, "comments"):
-            root = self.deck.package.xml(part)
-            for one in root.iter("{*}cm", "{*}reply") if root is not None else ():
+        for _, root in self.deck.package.roots(self.part, "comments"):
+            for one in root.iter("{*}cm", "{*}reply"):
                 text = one.find("{*}text")
                 body = clean(text.text or "") if text is not None else body_text(one.find("{*}txBody"))
                 if body.strip():
@@ -228,11 +216,13 @@ class _Slide:
     def _paragraphs(self, shape: etree._Element) -> Iterator[str]:
         """Yield the paragraphs of a shape; consecutive items of lists in one piece."""
         body = shape.find("{*}txBody")
+        if body is None:
+            return
         items = ListLines(indent=4)
         counts: dict[int, int] = {}
         kinds: dict[int, str] = {}
-        styles = self._list_styles(shape, body) if body is not None else []
-        for paragraph in body.iterfind("{*}p") if body is not None else ():
+        styles = self._list_styles(shape, body)
+        for paragraph in body.iterfind("{*}p"):
             text = plain_markdown(paragraph_text(paragraph).strip())
             if not text:
                 continue

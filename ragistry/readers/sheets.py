@@ -14,6 +14,7 @@ from ragistry.readers.blocks import Block, Kind, Place, ReadDocument, Unreadable
 from ragistry.readers.drawing import body_text, chart_blocks, chart_lines, diagram_blocks, shape_text
 from ragistry.readers.number_formats import BUILT_IN, GENERAL, format_number, format_text
 from ragistry.readers.office_package import (
+    EMBEDDED,
     Package,
     attribute,
     clean,
@@ -211,12 +212,10 @@ class _Workbook:
     def __init__(self, package: Package) -> None:
         self.package = package
         self.name, self.root = package.open_main("xl/workbook.xml", "workbook")
-        self.relations = package.relations(self.name)
-        by_kind = {one.kind: one.target for one in self.relations.values() if not one.external}
         setting = self.root.find("{*}workbookPr")
         self.date1904 = setting is not None and setting.get("date1904") in ("1", "true")
-        self.strings = self._read_strings(by_kind.get("sharedStrings", ""))
-        self.formats = self._read_formats(by_kind.get("styles", ""))
+        self.strings = self._read_strings()
+        self.formats = self._read_formats()
         self.people = self._read_people()
         self._number = lru_cache(maxsize=100_000)(self._format)  # dates and prices are often equal
         self.formulas, self.bad_strings = Faults(), Faults()
@@ -239,44 +238,35 @@ class _Workbook:
         document.warnings += self.package.warnings(self.embedded)
         return document
 
-    def _read_strings(self, part: str) -> list[str]:
-        tags = ("{*}si",)
-        return [markdown_cell(clean(_string(one))) for one in self.package.elements(part, tags)] if part else []
+    def _read_strings(self) -> list[str]:
+        parts = self.package.related(self.name, "sharedStrings")[-1:]
+        strings = (one for part in parts for one in self.package.elements(part, ("{*}si",)))
+        return [markdown_cell(clean(_string(one))) for one in strings]
 
-    def _read_formats(self, part: str) -> list[str]:
+    def _read_formats(self) -> list[str]:
         """Return the format code of each style of cells."""
-        root = self.package.xml(part) if part else None
-        if root is None:
-            return []
-        codes = dict(BUILT_IN)
-        for one in root.iterfind("{*}numFmts/{*}numFmt"):
-            if (number := one.get("numFmtId") or "").isdecimal():
-                codes[int(number)] = one.get("formatCode") or GENERAL
-        numbers = (one.get("numFmtId") or "0" for one in root.iterfind("{*}cellXfs/{*}xf"))
+        codes, numbers = dict(BUILT_IN), list[str]()
+        for _, root in self.package.roots(self.name, "styles"):
+            for one in root.iterfind("{*}numFmts/{*}numFmt"):
+                if (number := one.get("numFmtId") or "").isdecimal():
+                    codes[int(number)] = one.get("formatCode") or GENERAL
+            numbers = [one.get("numFmtId") or "0" for one in root.iterfind("{*}cellXfs/{*}xf")]
         return [codes.get(int(number), GENERAL) if number.isdecimal() else GENERAL for number in numbers]
 
     def _read_people(self) -> dict[str, str]:
-        people: dict[str, str] = {}
-        for relation in self.relations.values():
-            if relation.kind == "person" and (root := self.package.xml(relation.target)) is not None:
-                people |= {one.get("id") or "": one.get("displayName") or "" for one in root.iter("{*}person")}
-        return people
+        people = (one for _, root in self.package.roots(self.name, "person") for one in root.iter("{*}person"))
+        return {one.get("id") or "": one.get("displayName") or "" for one in people}
 
     def _read_sheet(self, sheet: Sheet, part: str) -> None:
         extras: list[Block] = []
         sheet.cells = self._cells(part, sheet.name, extras)
-        relations = [one for one in self.package.relations(part).values() if not one.external]
-        for relation in relations:
-            if relation.kind == "table" and (root := self.package.xml(relation.target)) is not None:
-                name = root.get("displayName") or root.get("name") or ""
-                sheet.before.append(plain_markdown(f"[Table {name}: {root.get('ref') or ''}]"))
-        for relation in relations:
-            if relation.kind == "drawing":
-                sheet.after += drawing_blocks(self.package, relation.target, sheet.name)
-        self.embedded += sum(one.kind in ("package", "oleObject") for one in relations)
-        threaded = [one.target for one in relations if one.kind == "threadedComment"]
-        legacy = [one.target for one in relations if one.kind == "comments"]
-        sheet.after += self._comments(sheet.name, threaded, legacy)
+        for _, table in self.package.roots(part, "table"):
+            name = table.get("displayName") or table.get("name") or ""
+            sheet.before.append(plain_markdown(f"[Table {name}: {table.get('ref') or ''}]"))
+        for name, drawing in self.package.roots(part, "drawing"):
+            sheet.after += drawing_blocks(self.package, name, drawing, sheet.name)
+        self.embedded += len(self.package.related(part, *EMBEDDED))
+        sheet.after += self._comments(sheet.name, part)
         sheet.after += dict.fromkeys(extras)
 
     def _cells(self, part: str, sheet: str, extras: list[Block]) -> list[Cell]:
@@ -375,22 +365,21 @@ class _Workbook:
         except ValueError:
             return markdown_cell(clean(value))
 
-    def _comments(self, sheet: str, threaded: Iterable[str], legacy: Iterable[str]) -> Iterator[Block]:
+    def _comments(self, sheet: str, part: str) -> list[Block]:
+        """Return the comments on a sheet and their replies, in the order of the cells."""
         cells: set[str] = set()
-        found: list[tuple[tuple[int, int], Block]] = []
-        for part in threaded:
-            root = self.package.xml(part)
-            for one in root.iter("{*}threadedComment") if root is not None else ():
+        found: list[Block] = []
+        for _, root in self.package.roots(part, "threadedComment"):
+            for one in root.iter("{*}threadedComment"):
                 cell, text = one.get("ref") or "", clean(one.findtext("{*}text") or "")
                 cells.add(cell)
                 if text.strip():
                     author = self.people.get(one.get("personId") or "", "")
                     word = "Reply" if one.get("parentId") else "Comment"
-                    found.append((cell_position(cell) or (0, 0), comment_block(sheet, cell, author, text, word=word)))
-        for part in legacy:
-            root = self.package.xml(part)
-            authors = [clean(one.text or "") for one in root.iter("{*}author")] if root is not None else []
-            for one in root.iter("{*}comment") if root is not None else ():
+                    found.append(comment_block(sheet, cell, author, text, word=word))
+        for _, root in self.package.roots(part, "comments"):
+            authors = [clean(one.text or "") for one in root.iter("{*}author")]
+            for one in root.iter("{*}comment"):
                 cell, body = one.get("ref") or "", one.find("{*}text")
                 text = "" if body is None else clean(_string(body))
                 number = one.get("authorId") or ""
@@ -400,8 +389,8 @@ class _Workbook:
                     continue
                 if author:
                     text = text.strip().removeprefix(f"{author}:")
-                found.append((cell_position(cell) or (0, 0), comment_block(sheet, cell, author, text)))
-        yield from (block for _, block in sorted(found, key=lambda one: one[0]))
+                found.append(comment_block(sheet, cell, author, text))
+        return sorted(found, key=lambda block: cell_position(block.place.cells) or (0, 0))
 
     def _warnings(self) -> Iterator[str]:
         if self.formulas.count:
@@ -413,10 +402,10 @@ class _Workbook:
             )
 
 
-def drawing_blocks(package: Package, part: str, sheet: str) -> Iterator[Block]:
+def drawing_blocks(package: Package, part: str, root: etree._Element, sheet: str) -> Iterator[Block]:
     """Yield the texts, charts, diagrams and alternative texts of a drawing on a sheet."""
-    root, place = package.xml(part), Place(sheet=sheet)
-    for element in root.iter("{*}*") if root is not None else ():
+    place = Place(sheet=sheet)
+    for element in root.iter("{*}*"):
         if any(local(above) == "Fallback" for above in element.iterancestors()):
             continue
         match local(element):
