@@ -95,8 +95,7 @@ class _Reader(OfficeText):
         self._package = package
         self._styles = Styles(package.first("styles"))
         self._numbers = Numbering(package.first("numbering"))
-        kinds = ("footnote", "endnote", "comment")
-        self._unused = {kind: package.notes(kind) for kind in kinds}
+        self._unused = {kind: package.notes(kind) for kind in ("footnote", "endnote", "comment")}
         self._note_styles = self._find_note_styles()
         self._note_count = {"footnote": 0, "endnote": 0}
         self._parts_read: set[str] = set()
@@ -109,19 +108,16 @@ class _Reader(OfficeText):
 
     def read(self) -> None:
         """Fill the blocks."""
-        self.write_margins("header", self._roots("header"))
-        self.write_margins("footer", self._roots("footer"))
+        for kind in ("header", "footer"):
+            roots = map(self._package.xml, self._package.parts(kind))
+            self.write_margins(kind, (root for root in roots if root is not None))
         self.write(self._package.document)
         self.flush()
         self._read_leftovers()
 
-    def _roots(self, kind: str) -> Iterator[Element]:
-        return (root for name in self._package.parts(kind) if (root := self._package.xml(name)) is not None)
-
     def _find_note_styles(self) -> dict[str, str]:
         styles = {"footnote": "decimal", "endnote": "lowerRoman"}
-        settings = self._package.first("settings")
-        for root in [part for part in (settings, self._package.document) if part is not None]:
+        for root in (self._package.first("settings"), self._package.document):
             for kind in styles:
                 styles[kind] = value_of(next(root.iter(f"{W}{kind}Pr"), None), "numFmt", styles[kind])
         return styles
@@ -195,11 +191,10 @@ class _Reader(OfficeText):
         self._hidden = outer
         if self._muted:  # an instruction does not continue in the next paragraph, so its end is missing
             self._fields, self._muted = [(None, 0, "")] * len(self._fields), 0
-        level, number, depth = style.level, "", -1
+        level = style.level
         if outline := value_of(properties, "outlineLvl"):
             level = (whole_number(outline, 9) + 1) % 10
-        if properties is not None and (numbered := properties.find(W + "numPr")) is not None:
-            number, depth = numbering_of(numbered, number, depth)
+        number, depth = numbering_of(properties, "", -1)
         number = number or style.number
         label = ""
         if number and number != "0":

@@ -92,15 +92,15 @@ class WordPackage(Package):
         texts = self.document_name, *self.typed("header", "footer", "footnotes", "endnotes", "comments")
         return sum(len(self.related(name, *EMBEDDED)) for name in texts)
 
-    def first(self, kind: str) -> Element | None:
-        """Return the root of the first part of a kind."""
+    def first(self, kind: str) -> Element:
+        """Return the root of the first part of a kind; an element without content if there is none."""
         names = self.parts(kind)
-        return self.xml(names[0]) if names else None
+        root = self.xml(names[0]) if names else None
+        return etree.Element(kind) if root is None else root
 
     def notes(self, kind: str) -> dict[str, Element]:
         """Return notes or comments by their identifiers, without the lines that separate notes from the text."""
-        root = self.first(f"{kind}s")
-        notes = () if root is None else root.iter(W + kind)
+        notes = self.first(f"{kind}s").iter(W + kind)
         return {note.get(ID, ""): note for note in notes if note.get(W + "type", "normal") == "normal"}
 
 
@@ -134,12 +134,12 @@ _HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
 class Styles:
     """The styles of paragraphs by their identifiers, each with what it takes from the one above."""
 
-    def __init__(self, root: Element | None) -> None:
-        self._found = {} if root is None else {style.get(W + "styleId"): style for style in root.iter(W + "style")}
+    def __init__(self, root: Element) -> None:
+        self._found = {style.get(W + "styleId"): style for style in root.iter(W + "style")}
         self._known: dict[str, _Style] = {}
-        self.may_hide = root is not None and next(root.iter(W + "vanish"), None) is not None
+        self.may_hide = next(root.iter(W + "vanish"), None) is not None
         default = f"{W}docDefaults/{W}rPrDefault/{RPR}/{W}vanish"
-        self.hides = root is not None and is_on(root.find(default))
+        self.hides = is_on(root.find(default))
         self.default = next((key for key, style in self._found.items() if _is_default(style)), "")
 
     def __getitem__(self, name: str) -> _Style:
@@ -163,9 +163,7 @@ class Styles:
             level = int(match[1])
         elif title.lower() == "title":
             level = 1
-        numbered = None if properties is None else properties.find(W + "numPr")
-        if numbered is not None:
-            number, depth = numbering_of(numbered, number, depth)
+        number, depth = numbering_of(properties, number, depth)
         marked = style.find(f"{RPR}/{W}vanish")
         return _Style(level, number, depth, hidden if marked is None else is_on(marked))
 
@@ -174,9 +172,12 @@ def _is_default(style: Element) -> bool:
     return style.get(W + "type") == "paragraph" and style.get(W + "default") in ("1", "true", "on")
 
 
-def numbering_of(properties: Element, number: str, depth: int) -> tuple[str, int]:
-    """Return the numbering and the level that properties name, otherwise those that are passed."""
-    found, level = properties.find(W + "numId"), properties.find(W + "ilvl")
+def numbering_of(properties: Element | None, number: str, depth: int) -> tuple[str, int]:
+    """Return the numbering and the level that properties of a paragraph name, otherwise those that are passed."""
+    numbered = None if properties is None else properties.find(W + "numPr")
+    if numbered is None:
+        return number, depth
+    found, level = numbered.find(W + "numId"), numbered.find(W + "ilvl")
     if found is not None:
         number = found.get(VAL, "")
     if level is not None:
@@ -197,15 +198,11 @@ class _Definition(NamedTuple):
 class Numbering:
     """The numbers that Word sets before paragraphs, counted in the order in which they are asked for."""
 
-    def __init__(self, root: Element | None) -> None:
+    def __init__(self, root: Element) -> None:
         self._abstract: dict[str, Element] = {}
-        self._numbers: dict[str, Element] = {}
-        self._linked: dict[str, str] = {}  # a definition inside another one, by a style
         self._definitions: dict[str, _Definition] = {}
         self._counts: dict[str, dict[int, int]] = {}
         self._overridden: set[tuple[str, int]] = set()
-        if root is None:
-            return
         links: dict[str, str] = {}
         styles: dict[str, str] = {}
         for abstract in root.iter(W + "abstractNum"):
@@ -215,8 +212,9 @@ class Numbering:
                 linked = abstract.find(tag)
                 if linked is not None:
                     names[linked.get(VAL, "")] = name
+        # A definition inside another one, by a style.
         self._linked = {name: styles[style] for style, name in links.items() if style in styles}
-        self._numbers = {number.get(W + "numId", ""): number for number in root.iter(W + "num")}
+        self._numbers: dict[str, Element] = {number.get(W + "numId", ""): number for number in root.iter(W + "num")}
 
     def _definition(self, number: str) -> _Definition:
         if number not in self._definitions:
