@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from lxml import etree
@@ -24,8 +25,9 @@ from ragistry.readers.office_package import (
 )
 from ragistry.readers.word_processing import link
 
-COUNTERS = {"slidenum", "datetime"}
+COUNTERS = ("slidenum", "datetime")
 """Fields whose text changes by itself."""
+SERIES = ("{*}ser", "{*}series")
 MOST_POINTS = 20_000
 """Points of a chart that are read."""
 _DEEPEST = 100
@@ -51,7 +53,7 @@ def paragraph_text(paragraph: etree._Element, *, counters: bool = True) -> str:
     for child in children(paragraph):
         match local(child):
             case "r" | "fld":
-                if counters or not (child.get("type") or "").startswith(tuple(COUNTERS)):
+                if counters or not (child.get("type") or "").startswith(COUNTERS):
                     text = "".join(one.text or "" for one in child.iterfind("{*}t"))
                     parts.append(link(text, _address(child.find("{*}rPr"))))
             case "br":
@@ -93,8 +95,7 @@ def chart_titles(root: etree._Element) -> tuple[str, list[str], list[str]]:
             title = text
         else:
             axes.append(text)
-    names = [_series_name(series) for series in _series(root)]
-    return title, axes, [name for name in names if name]
+    return title, axes, [*filter(None, map(_series_name, root.iter(*SERIES)))]
 
 
 def chart_lines(root: etree._Element) -> str:
@@ -113,9 +114,9 @@ def chart_line(title: str, axes: Sequence[str], series: Sequence[str], labels: S
 def chart_markdown(root: etree._Element) -> str:
     """Return a chart as its titles and a table of categories and values for the series that share categories."""
     title, axes, _ = chart_titles(root)
-    head = [f"Chart: {title}" if title else "Chart"] + [f"Axes: {', '.join(axes)}"] * bool(axes) + _labels(root)
+    head = chart_line(title, axes, (), _labels(root))
     tables: dict[tuple[tuple[int, str], ...], list[tuple[str, dict[int, str]]]] = {}
-    for series in _series(root):
+    for series in root.iter(*SERIES):
         categories = _points(series, ("cat", "xVal"))
         columns = [(_series_name(series), _points(series, ("val", "yVal")))]
         if sizes := _points(series, ("bubbleSize",)):
@@ -131,13 +132,7 @@ def chart_markdown(root: etree._Element) -> str:
                 [markdown_cell(names.get(row, "")), *(points.get(row, "") for _, points in columns)] for row in rows
             ]
             parts.append(markdown_table(table))
-    if not parts and len(head) == 1 and not title:
-        return ""
-    return "\n\n".join([plain_markdown(". ".join(part.rstrip(".") for part in head)), *parts])
-
-
-def _series(root: etree._Element) -> Iterator[etree._Element]:
-    yield from root.iter("{*}ser", "{*}series")
+    return "\n\n".join([head or "Chart", *parts]) if parts else head
 
 
 def _rich_text(title: etree._Element) -> str:
@@ -181,11 +176,9 @@ def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
 
 def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
     """Return the points of a waterfall, treemap or another extended chart, which are outside of the series."""
-    link, data = series.find("{*}dataId"), None
-    for one in series.getroottree().getroot().iter("{*}data"):
-        if link is None or one.get("id") == link.get("val"):
-            data = one
-            break
+    link = series.find("{*}dataId")
+    every = series.getroottree().getroot().iter("{*}data")
+    data = next((one for one in every if link is None or one.get("id") == link.get("val")), None)
     points: dict[int, str] = {}
     for dimension in data.iter("{*}strDim" if names[0] == "cat" else "{*}numDim") if data is not None else ():
         for level in reversed(dimension.findall("{*}lvl")):
@@ -199,10 +192,9 @@ def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int
 
 
 def _number(value: str, code: str) -> str:
-    try:
-        return markdown_cell(format_number(float(value), code)) if code != "General" else markdown_cell(value)
-    except ValueError:
-        return markdown_cell(value)
+    with suppress(ValueError):
+        value = value if code == "General" else format_number(float(value), code)
+    return markdown_cell(value)
 
 
 def diagram_items(root: etree._Element) -> list[tuple[int, str]]:
