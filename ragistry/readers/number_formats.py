@@ -81,10 +81,6 @@ class _Section(NamedTuple):
     parts: tuple[_Part, ...]
     condition: tuple[str, float] | None
 
-    @property
-    def is_date(self) -> bool:
-        return any(part.kind in _DATE_KINDS for part in self.parts)
-
 
 def format_number(value: float, code: str, *, date1904: bool = False) -> str:
     """Return a number as a cell with this format shows it; in an unknown format as it is stored.
@@ -105,8 +101,11 @@ def format_number(value: float, code: str, *, date1904: bool = False) -> str:
             shown = f"{scaled:{grouped}.{places}f}"
             return (shown.replace("-", "") if not float(shown.replace(",", "")) else shown) + percent
     try:
-        sections = _sections(code)
-        shown = _formatted(value, sections, date1904)
+        section, negated = _choose(value, _sections(code))
+        if any(part.kind in _DATE_KINDS for part in section.parts):
+            shown = _date_text(value, section.parts, date1904)
+        else:
+            shown = _number_text(abs(value) if negated else value, section.parts).strip()
     except (ValueError, ArithmeticError, IndexError):
         return general(value)
     return shown if shown.strip() else general(value)  # a format that hides values does not hide them from a search
@@ -126,8 +125,7 @@ def general(value: float) -> str:
     """Return a number without a format: up to 15 digits, as they are stored."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
-    text = format(value, ".15g")
-    return text.upper() if "e" in text else text
+    return f"{value:.15G}"
 
 
 @lru_cache(maxsize=1_000)
@@ -158,10 +156,8 @@ def _sections(code: str) -> tuple[_Section, ...]:
                 parts.append(_Part("elapsed", text.lower()))
         elif kind in ("quoted", "escaped", "other"):
             parts.append(_Part("literal", text))
-        elif kind == "date" or kind == "second":
-            parts.append(_Part(kind, text.lower()))
         elif kind:
-            parts.append(_Part(kind, text))
+            parts.append(_Part(kind, text.lower() if kind in ("date", "second") else text))
         elif token[0].startswith("_") and parts:
             parts.append(_Part("literal", " "))
     sections.append(_Section(_with_minutes(parts), condition))
@@ -188,13 +184,6 @@ def _with_minutes(parts: list[_Part]) -> tuple[_Part, ...]:
     return tuple(part for part in found if part.kind != "system")
 
 
-def _formatted(value: float, sections: tuple[_Section, ...], date1904: bool) -> str:
-    section, negated = _choose(value, sections)
-    if section.is_date or any(part.kind == "minute" for part in section.parts):
-        return _date_text(value, section, date1904)
-    return _number_text(abs(value) if negated else value, section).strip()
-
-
 def _choose(value: float, sections: tuple[_Section, ...]) -> tuple[_Section, bool]:
     """Return the section for a number, and whether it shows a negative number without a sign."""
     numeric = sections[:3]
@@ -212,8 +201,7 @@ def _choose(value: float, sections: tuple[_Section, ...]) -> tuple[_Section, boo
     return numeric[0], False
 
 
-def _number_text(value: float, section: _Section) -> str:
-    parts = section.parts
+def _number_text(value: float, parts: tuple[_Part, ...]) -> str:
     kinds = [part.kind for part in parts]
     if "general" in kinds or kinds == ["text"]:
         return "".join(general(value) if part.kind in ("general", "text") else part.text for part in parts)
@@ -224,12 +212,11 @@ def _number_text(value: float, section: _Section) -> str:
         return sign + "".join(part.text for part in parts if part.kind in ("literal", "percent", "point", "comma"))
     number = Decimal(format(value, ".15g"))
     number *= 100 ** kinds.count("percent")
-    first = kinds.index("digits")
-    last = len(kinds) - 1 - kinds[::-1].index("digits")
-    point = kinds.index("point") if "point" in kinds else -1
+    places = [at for at, kind in enumerate(kinds) if kind == "digits"]
+    first, last = places[0], places[-1]
+    point = kinds.index("point") if "point" in kinds else len(kinds)
     scale = 0
-    end = point if point > first else last + 1
-    before = end - 1
+    before = (point if first < point < len(kinds) else last + 1) - 1
     while before > first and kinds[before] == "comma":
         scale, before = scale + 1, before - 1
     after = last + 1
@@ -237,13 +224,10 @@ def _number_text(value: float, section: _Section) -> str:
         scale, after = scale + 1, after + 1
     number /= 1000**scale
     grouped = any(kinds[at] == "comma" for at in range(first, before + 1))
-    whole = [at for at in range(len(parts)) if kinds[at] == "digits" and (point < 0 or at < point)]
-    exponent = kinds.index("exponent") if "exponent" in kinds else -1
-    fraction = [at for at in range(len(parts)) if kinds[at] == "digits" and 0 <= point < at and at not in whole]
-    if exponent >= 0:
-        return _scientific(number, parts, whole, fraction, exponent)
-    places = sum(len(parts[at].text) for at in fraction)
-    number = number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    whole, fraction = [at for at in places if at < point], [at for at in places if at > point]
+    if "exponent" in kinds:
+        return _scientific(number, parts, whole, fraction, kinds.index("exponent"))
+    number = number.quantize(Decimal(1).scaleb(-sum(len(parts[at].text) for at in fraction)), ROUND_HALF_UP)
     sign = "-" if number < 0 else ""
     digits, _, decimals = format(abs(number), "f").partition(".")
     return sign + _placed(parts, digits.lstrip("0"), decimals, whole, fraction, grouped)
@@ -325,19 +309,17 @@ def _scientific(number: Decimal, parts: tuple[_Part, ...], whole: list[int], fra
     return f"{format(mantissa, 'f')}{mark[0]}{sign}{abs(power):0{width}d}{tail}"
 
 
-def _date_text(value: float, section: _Section, date1904: bool) -> str:
-    parts = section.parts
+def _date_text(value: float, parts: tuple[_Part, ...], date1904: bool) -> str:
+    kinds = {part.kind for part in parts}
     fractions = max((len(part.text.partition(".")[2]) for part in parts if part.kind == "second"), default=0)
     scale = 10 ** min(fractions, 6)
     total = int(Decimal(format(abs(value) * 86_400 * scale, ".15g")).quantize(Decimal(1), ROUND_HALF_UP))
     seconds, below = divmod(total, scale)
-    elapsed = any(part.kind == "elapsed" for part in parts)
-    if value < 0 and not elapsed:
+    if value < 0 and "elapsed" not in kinds:
         raise ValueError("a date before the first one")
     days, seconds_of_day = divmod(seconds, 86_400)
     hour, minute, second = seconds_of_day // 3600, seconds_of_day // 60 % 60, seconds_of_day % 60
-    half = any(part.kind == "half" for part in parts)
-    shown_hour = (hour % 12 or 12) if half else hour
+    shown_hour = (hour % 12 or 12) if "half" in kinds else hour
     day = _day(days, date1904) if any(part.kind == "date" and part.text[0] in "ymdeg" for part in parts) else date.min
     text = ""
     for part in parts:
