@@ -175,7 +175,8 @@ def _table_blocks(rows: list[_Row], sheet: str) -> Iterator[Block]:
     """Yield a table; rows of one cell above the header are paragraphs, and so is a single cell."""
     start = next((at for at, row in enumerate(rows) if len(row) > 1), int(len(rows) == 1))
     for row in rows[:start]:
-        yield Block(_paragraph(row[0].text), Place(sheet=sheet, cells=_reference(row[0])))
+        text = row[0].text.replace("\\|", "|").replace("\\<", "<")
+        yield Block(plain_markdown(text), Place(sheet=sheet, cells=_reference(row[0])))
     rows = rows[start:]
     if not rows:
         return
@@ -188,18 +189,8 @@ def _table_blocks(rows: list[_Row], sheet: str) -> Iterator[Block]:
         lines = [f"- {_reference(cell)}: {cell.text}" for row in rows for cell in row]
         yield Block("\n".join(lines), place)
         return
-    at = {column: number for number, column in enumerate(columns)}
-    table: list[list[str]] = []
-    for row in rows:
-        line = [""] * len(columns)
-        for cell in row:
-            line[at[cell.column]] = cell.text
-        table.append(line)
-    yield Block(markdown_table(table), place)
-
-
-def _paragraph(cell: str) -> str:
-    return plain_markdown(cell.replace("\\|", "|").replace("\\<", "<"))
+    texts = ({cell.column: cell.text for cell in row} for row in rows)
+    yield Block(markdown_table([[row.get(column, "") for column in columns] for row in texts]), place)
 
 
 def _reference(cell: Cell) -> str:
@@ -243,15 +234,16 @@ class _Workbook:
         strings = (one for part in parts for one in self.package.elements(part, ("{*}si",)))
         return [markdown_cell(clean(_string(one))) for one in strings]
 
-    def _read_formats(self) -> list[str]:
-        """Return the format code of each style of cells."""
+    def _read_formats(self) -> dict[str | None, str]:
+        """Return the format codes by the numbers of the styles of cells."""
         codes, numbers = dict(BUILT_IN), list[str]()
         for _, root in self.package.roots(self.name, "styles"):
             for one in root.iterfind("{*}numFmts/{*}numFmt"):
                 if (number := one.get("numFmtId") or "").isdecimal():
                     codes[int(number)] = one.get("formatCode") or GENERAL
             numbers = [one.get("numFmtId") or "0" for one in root.iterfind("{*}cellXfs/{*}xf")]
-        return [codes.get(int(number), GENERAL) if number.isdecimal() else GENERAL for number in numbers]
+        formats = (codes.get(int(number), GENERAL) if number.isdecimal() else GENERAL for number in numbers)
+        return {str(style): code for style, code in enumerate(formats)}
 
     def _read_people(self) -> dict[str, str]:
         people = (one for _, root in self.package.roots(self.name, "person") for one in root.iter("{*}person"))
@@ -331,7 +323,7 @@ class _Workbook:
             return None
         elif kind == "s":
             text = self._shared(value, sheet, row, column)
-            text = format_text(text, self._code(style)) if (style := cell.get("s")) else text
+            text = format_text(text, self.formats.get(cell.get("s"), GENERAL))
             return (text, True) if text else None
         elif kind == "n":
             text = self._number(value, cell.get("s"))
@@ -342,8 +334,8 @@ class _Workbook:
             text, is_text = value.removesuffix("T00:00:00").replace("T", " "), False
         else:  # the text of a formula, or an error
             text, is_text = _unescaped(value), kind != "e"
-        if is_text and (style := cell.get("s")):
-            text = format_text(text, self._code(style))
+        if is_text:
+            text = format_text(text, self.formats.get(cell.get("s"), GENERAL))
         text = markdown_cell(clean(text))
         return (text, is_text) if text else None
 
@@ -353,11 +345,8 @@ class _Workbook:
         self.bad_strings.add(f"{column_name(column)}{row} of {sheet!r}")
         return ""
 
-    def _code(self, style: str) -> str:
-        return self.formats[int(style)] if style.isdecimal() and int(style) < len(self.formats) else GENERAL
-
     def _format(self, value: str, style: str | None) -> str:
-        code = self._code(style) if style else GENERAL
+        code = self.formats.get(style, GENERAL)
         if code == GENERAL and value.isdecimal() and len(value) < 16:
             return value
         try:
