@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,10 +26,9 @@ NOTHING_READ = "OCR found no text either; get a better scan"
 PLACEHOLDER = 2_000
 """Maximum length of the text "Please wait…" in a form for Adobe Reader."""
 REPAIR = "repair it (qpdf in.pdf out.pdf)"
-_LOST_NOUNS = {"annotations": "annotation[|s]", "glyphs": "word[|s]"}
 _LOST_KINDS = {
-    "annotations": "{} could not be read, because the file has too many; split it",
-    "glyphs": "{} lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
+    "annotations": "annotation[|s] could not be read, because the file has too many; split it",
+    "glyphs": "word[|s] lack letters that their fonts do not map; ocrmypdf --redo-ocr helps",
 }
 _NO_TITLE = re.compile(
     r"(?i)\W*|untitled.*|microsoft (word|powerpoint) - .*|.*\.(docx?|dvi|indd|pdf|pptx?|qxd|tex|wpd)"
@@ -67,18 +66,18 @@ def read_pdf(path: str, engine: str, limits: ExtractLimits, ocr: str = "") -> Ex
     text, places = _join(pages, answer["labels"])
     unread = [] if ocr and not failure else silent
     unmapped = _unmapped(answer["unmapped"], len(text))
-    lost = _lost(unreadable, unread, failure or HOW) + unmapped + _lost_kinds(answer["lost"], text, bool(unmapped))
-    warnings = lost + _warnings(pages, unreadable, silent, unread, recognised) + _second_readings(answer, engine)
-    return Extracted(
-        text,
-        path,
-        "pdf",
-        describe(answer["info"], answer["title"]),
-        warnings,
-        lost,
-        answer["digest"],
-        places,
+    lost = (
+        *_lost(unreadable, unread, failure or HOW),
+        *unmapped,
+        *_lost_kinds(answer["lost"], text, bool(unmapped)),
     )
+    warnings = (
+        *lost,
+        *_warnings(pages, unreadable, silent, unread, recognised),
+        *_second_readings(answer, engine),
+    )
+    metadata = describe(answer["info"], answer["title"])
+    return Extracted(text, path, "pdf", metadata, warnings, lost, answer["digest"], places)
 
 
 def _is_placeholder(text: str) -> bool:
@@ -118,24 +117,19 @@ def _join(pages: Sequence[str], labels: Sequence[str]) -> tuple[str, tuple[tuple
     return text, tuple(places)
 
 
-def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> tuple[str, ...]:
+def _lost(unreadable: Sequence[int], unread: Sequence[int], reason: str) -> Iterator[str]:
     """Describe the pages that may have text but could not be read."""
-    lines = []
     if unread:
-        lines.append(f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}")
+        yield f"{_numbers(unread, 'has|have')} an image or a drawing and no text; {reason}"
     if unreadable:
-        lines.append(
-            f"{_numbers(unreadable, 'has|have')} been omitted because of damage; repair the file: qpdf in.pdf out.pdf"
-        )
-    return tuple(lines)
+        yield f"{_numbers(unreadable, 'has|have')} been omitted because of damage; repair the file: qpdf in.pdf out.pdf"
 
 
-def _unmapped(unmapped: int, characters: int) -> tuple[str, ...]:
+def _unmapped(unmapped: int, characters: int) -> list[str]:
     """Describe a text whose fonts do not map characters to letters."""
     share = unmapped / (unmapped + characters)
-    if share <= FEW:
-        return ()
-    return (f"{share:.0%} of its characters are in fonts that do not map them to letters; ocrmypdf --redo-ocr helps",)
+    line = f"{share:.0%} of its characters are in fonts that do not map them to letters; ocrmypdf --redo-ocr helps"
+    return [line] if share > FEW else []
 
 
 def _warnings(
@@ -144,16 +138,14 @@ def _warnings(
     silent: Sequence[int],
     unread: Sequence[int],
     recognised: Sequence[int],
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     empty = [number for number, page in enumerate(pages, 1) if not page and number not in {*unreadable, *silent}]
-    warnings = []
     if recognised:
-        warnings.append(f"{_numbers(recognised, 'was|were')} read by OCR, which may have misread words")
+        yield f"{_numbers(recognised, 'was|were')} read by OCR, which may have misread words"
     if silent and not unread:
-        warnings.append(f"{_numbers(silent, 'has|have')} an image or a drawing in which OCR found no text")
+        yield f"{_numbers(silent, 'has|have')} an image or a drawing in which OCR found no text"
     if empty:
-        warnings.append(f"{_numbers(empty, 'is|are')} empty")
-    return tuple(warnings)
+        yield f"{_numbers(empty, 'is|are')} empty"
 
 
 def _numbers(pages: Sequence[int], verb: str) -> str:
@@ -162,29 +154,25 @@ def _numbers(pages: Sequence[int], verb: str) -> str:
     return f"{subject} {agreeing(len(pages), f'[{verb}]')}"
 
 
-def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> tuple[str, ...]:
+def _lost_kinds(lost: Mapping[str, int], text: str, has_unmapped: bool) -> Iterator[str]:
     """Describe each kind of content of which enough is missing in the text."""
     words = len(text.split())
-    lines = []
     for kind, count in lost.items():
         if are_many(count, words + count) and not (kind == "glyphs" and has_unmapped):
-            lines.append(_LOST_KINDS[kind].format(numbered(count, _LOST_NOUNS[kind])))
-    return tuple(lines)
+            yield numbered(count, _LOST_KINDS[kind])
 
 
-def _second_readings(answer: Mapping[str, Any], engine: str) -> tuple[str, ...]:
+def _second_readings(answer: Mapping[str, Any], engine: str) -> Iterator[str]:
     """Name the pages that the other engine read better, with the sign of the fault."""
     pages: dict[str, list[int]] = {}
     for page, sign in answer["replaced"]:
         pages.setdefault(sign, []).append(page)
-    lines = [
-        f"{_numbers(numbers, 'was|were')} read by {answer['second']}, which is better there than {engine} ({sign})"
-        for sign, numbers in pages.items()
-    ]
+    second = answer["second"]
+    for sign, numbers in pages.items():
+        yield f"{_numbers(numbers, 'was|were')} read by {second}, which is better there than {engine} ({sign})"
     if answer["unchecked"]:
         count = numbered(answer["unchecked"], "page[|s]")
-        lines.append(f"there was no time to read {count} with signs of faults by {answer['second']} too")
-    return tuple(lines)
+        yield f"there was no time to read {count} with signs of faults by {second} too"
 
 
 def _iso_date(text: str) -> str:
