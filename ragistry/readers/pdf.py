@@ -239,7 +239,7 @@ def read_page(path: str, page: int, language: str, limits: ExtractLimits) -> str
     code = CODES[chunk_language({"language": language}, "english")]
     with TemporaryDirectory(prefix="ragistry-") as folder:
         image = str(Path(folder) / "page.pgm")
-        read_in_worker(path, "draw", limits, "repair it (qpdf in.pdf out.pdf)", page=page, image=image)
+        read_in_worker(path, "draw", limits, REPAIR, page=page, image=image)
         command = [PROGRAM, image, "stdout", *(["-l", code] if code in _languages() else [])]
         try:
             done = subprocess.run(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from ctypes import c_double
 from itertools import accumulate, pairwise, product
-from typing import Any, NamedTuple
+from typing import Any
 
 from pypdfium2 import raw
 
@@ -228,22 +228,15 @@ _REVERSED = re.compile(
 )
 
 
-class Fault(NamedTuple):
-    """A sign of bad reading, and how often a page has it."""
+def faults(text: str) -> dict[str, int]:
+    """Return the signs of bad reading on a page, and how often it has each.
 
-    sign: str
-    times: int
-
-
-def faults(text: str) -> list[Fault]:
-    """Return the signs of bad reading on a page. Right-to-left text is always one, because engines differ there."""
-    found = []
-    if split := split_words(text):
-        found.append(Fault(SPLIT, split))
-    if MISSING in text:
-        found.append(Fault(GLYPHS, text.count(MISSING)))
+    Right-to-left text is always one, because engines differ there.
+    """
+    counts = {SPLIT: split_words(text), GLYPHS: text.count(MISSING)}
+    found = {sign: count for sign, count in counts.items() if count}
     if is_right_to_left(text):
-        found.append(Fault(RIGHT_TO_LEFT, len(_REVERSED.findall(text))))
+        found[RIGHT_TO_LEFT] = len(_REVERSED.findall(text))
     return found
 
 
@@ -258,17 +251,15 @@ def split_words(text: str) -> int:
     """Count single letters on a page, if they are so many that they must be pieces of words; otherwise 0."""
     words = text.split()
     alone = _alone(words)
-    if alone < 2 * _SPLIT_LINES or _is_mathematics(text, words):
+    if alone < 2 * _SPLIT_LINES:
+        return 0
+    if len(_MATHEMATICS.findall(text)) >= _MOST_MATHEMATICS * sum(map(str.isalpha, words)):
         return 0
     if _is_split(words, alone, _ALONE):
         return alone
     lines = [line.split() for line in text.split("\n")]
     split = sum(_is_split(line, _alone(line), 2 * _ALONE) for line in lines)
     return alone if split >= _SPLIT_LINES else 0
-
-
-def _is_mathematics(text: str, words: list[str]) -> bool:
-    return len(_MATHEMATICS.findall(text)) >= _MOST_MATHEMATICS * sum(map(str.isalpha, words))
 
 
 def _is_split(words: list[str], alone: int, share: float) -> bool:

@@ -169,7 +169,7 @@ def _read_again(data: bytes, engine: str, texts: list[str], seconds: float) -> t
             done += 1
             if page is not None and is_better(texts[index], text := clean(page.text)):
                 texts[index] = text
-                replaced[index] = max(found, key=lambda fault: fault.times).sign
+                replaced[index] = max(found, key=found.__getitem__)
     return replaced, len(doubtful) - done
 
 
@@ -383,13 +383,10 @@ def _without(page: str, parts: Sequence[str], removed: set[int]) -> str:
     kept = [index for index in range(len(lines)) if index not in removed]
     if not any(lines[index].strip() for index in kept):
         return page
-    gaps = {index - 1 for index in removed} - removed
-    return "".join(lines[index] + _separator(separators[index], index in gaps) for index in kept)
-
-
-def _separator(separator: str, is_before_gap: bool) -> str:
-    """Return the separator after a line; a word that is hyphenated there does not continue after a removed line."""
-    return "-\n\n" if is_before_gap and separator == BROKEN else separator
+    for index in {index - 1 for index in removed} - removed:
+        if separators[index] == BROKEN:  # its word does not continue after a removed line
+            separators[index] = "-\n\n"
+    return "".join(lines[index] + separators[index] for index in kept)
 
 
 # --- Words hyphenated at line ends ---
