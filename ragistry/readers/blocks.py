@@ -95,6 +95,12 @@ def add_reports(document: ReadDocument, part: ReadDocument, name: str) -> None:
     document.warnings += [f"{name}: {line}" for line in part.warnings]
 
 
+def check_characters(characters: int, most: int) -> None:
+    """Raise `UnreadableFileError` for a text that is longer than the limit."""
+    if characters > most:
+        raise UnreadableFileError(f"has more than {most:,} characters, the limit; split it or raise limits.characters")
+
+
 def longest_text(size: int) -> int:
     """Return how many characters a text may have: repetitions in each other make millions of a few bytes."""
     return max(1_000_000, 200 * size)

@@ -55,7 +55,10 @@ def extract(
     """
     source = os.fspath(path)
     _check(source, limits)
-    return _with_short_metadata(_extracted(source, pdf_engine, limits, ocr))
+    found = _extracted(source, pdf_engine, limits, ocr)
+    # Every chunk carries the metadata, so a title of a megabyte would multiply the document's size.
+    metadata, cut = shortened(found.metadata)
+    return replace(found, metadata=metadata, warnings=(*found.warnings, *(f"its {phrase}" for phrase in cut)))
 
 
 def _extracted(source: str, pdf_engine: str, limits: ExtractLimits, ocr: str) -> Extracted:
@@ -150,12 +153,6 @@ def _bytes(source: str, limits: ExtractLimits) -> bytes:
     if len(data) > limits.bytes:  # it grows, or has another size than its file system says
         raise _too_large(source, len(data), limits)
     return data
-
-
-def _with_short_metadata(found: Extracted) -> Extracted:
-    """Cut long metadata: every chunk carries them, so a title of a megabyte would multiply the document's size."""
-    metadata, cut = shortened(found.metadata)
-    return replace(found, metadata=metadata, warnings=(*found.warnings, *(f"its {phrase}" for phrase in cut)))
 
 
 def text_of(source: str, data: bytes) -> tuple[str, str]:

@@ -114,7 +114,7 @@ class AddedReader:
 
     def load(self) -> Callable[[bytes, str], ReadDocument]:
         """Import the function. Raises `ConfigError`."""
-        with self._named(), modules_of(Path(self.folder) if self.folder else None):
+        with self._modules():
             function: Callable[[bytes, str], ReadDocument] = find_part(self.name, READERS, "reader")
         if not callable(function):
             raise ConfigError(f"{self.place}: the reader {self.name!r} is not a function but {function!r:.100}")
@@ -125,17 +125,18 @@ class AddedReader:
 
         Raises `ConfigError` if there is no such reader.
         """
-        with self._named(), modules_of(Path(self.folder) if self.folder else None):
+        with self._modules():
             if ":" in self.name:
                 return f"{self.name} {digest_of(self.name)}".rstrip()
             offer = find_offer(self.name, READERS, "reader")
             return f"{offer.spec} {offer.version}".rstrip()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Add the place to the `ConfigError` of the block."""
+    def _modules(self) -> Iterator[None]:
+        """Find the modules of the reader in the block, and add its place to a `ConfigError`."""
         try:
-            yield
+            with modules_of(Path(self.folder) if self.folder else None):
+                yield
         except ConfigError as error:
             raise ConfigError(f"{self.place}: {error}" if self.place else str(error)) from error
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from ragistry.readers.blocks import UnreadableFileError, longest_text
+from ragistry.readers.blocks import UnreadableFileError, check_characters, longest_text
 from ragistry.readers.page_numbers import ALONE, AT_EDGE, NAMED
 from ragistry.readers.pdf_engines import ENGINES, Pdf, PdfPage, Spot, inspect_pages
 from ragistry.readers.pdf_forms import lines_of
@@ -67,7 +67,7 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     texts = without_running_heads(restore(texts), spots, labels)
     notes, lost = _notes(pages), {"annotations": sum(page.skipped for page in pages)}
     lost["glyphs"] = sum(len(_WORD_WITH_MISSING.findall(text)) for text in texts)
-    _check_characters(sum(map(len, texts)) + sum(len(text) for _, text in notes), request["characters"])
+    check_characters(sum(map(len, texts)) + sum(len(text) for _, text in notes), request["characters"])
     texts = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
     empty = [index for index, page in enumerate(texts) if not page]
     suspicious = empty or sum(map(len, texts)) < XFA_CHARACTERS
@@ -98,7 +98,7 @@ def _pages(pdf: Pdf, most: int, size: int) -> tuple[list[PdfPage], list[int], in
             unreadable.append(index + 1)
             page = PdfPage("", {}, [])
         characters += len(page.text)
-        _check_characters(characters, most)
+        check_characters(characters, most)
         if characters > longest_text(size):
             raise UnreadableFileError(
                 f"draws its text again and again: {characters:,} characters on {numbered(index + 1, 'page[|s]')} from "
@@ -107,11 +107,6 @@ def _pages(pdf: Pdf, most: int, size: int) -> tuple[list[PdfPage], list[int], in
         unmapped += len(_UNMAPPED.findall(page.text))
         pages.append(page)
     return pages, unreadable, unmapped
-
-
-def _check_characters(characters: int, most: int) -> None:
-    if characters > most:
-        raise UnreadableFileError(f"has more than {most:,} characters, the limit; split it or raise limits.characters")
 
 
 def _page(pdf: Pdf, index: int) -> PdfPage | None:

@@ -28,6 +28,7 @@ from ragistry.readers.blocks import (
     ReadDocument,
     UnreadableFileError,
     answer_of,
+    check_characters,
     longest_text,
     reason_of,
     with_notes,
@@ -98,7 +99,9 @@ def _draw(data: bytes, request: dict[str, Any]) -> None:
 
 def _found(data: bytes, request: dict[str, Any]) -> dict[str, Any]:
     if request["engine"] == OFFICE:
-        return _within_limits(_bounded(_read_office(data, request), len(data)), request)
+        found = _bounded(_read_office(data, request), len(data))
+        check_characters(len(found["text"]), request["characters"])
+        return found
     from ragistry.readers import pdf_reader  # with the library for PDFs, which other documents do not need
 
     return pdf_reader.read(data, request["engine"], request)
@@ -144,13 +147,6 @@ def _bounded(found: dict[str, Any], size: int) -> dict[str, Any]:
     cut = f"{len(text) - end:,} of {len(text):,} characters from a file of {size:,} bytes are left out{where}"
     unread = [*found["unread"], f"{cut}; they repeat others: save what you need without repetitions"]
     return found | {"text": text[:end].rstrip(), "places": places, "unread": unread}
-
-
-def _within_limits(found: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    if len(found["text"]) > request["characters"]:
-        limit = f"{request['characters']:,}"
-        raise UnreadableFileError(f"has more than {limit} characters, the limit; split it or raise limits.characters")
-    return found
 
 
 if __name__ == "__main__":
