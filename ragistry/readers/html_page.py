@@ -358,9 +358,7 @@ class _PageReader:
         self._parts, self._spans = [], []
         if self._pre:
             if raw.strip():
-                code = raw.strip("\n").rstrip()
-                fence = "````" if "```" in code else "```"
-                self._add(f"{fence}{self._language}\n{code}\n{fence}")
+                self._add(fenced(raw.strip("\n").rstrip(), self._language))
             return
         lines = [" ".join(line.split()) for line in raw.split(_BREAK)]
         text = "\n".join(lines).strip("\n")
@@ -378,6 +376,12 @@ class _PageReader:
         for level in self._levels:
             level.first = level.rest
         self.blocks.append((separator, first + text.replace("\n", f"\n{rest}")))
+
+
+def fenced(code: str, language: str) -> str:
+    """Return code as a block of Markdown."""
+    fence = "````" if "```" in code else "```"
+    return f"{fence}{language}\n{code}\n{fence}"
 
 
 def _cell(blocks: list[tuple[str, str]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragistry.readers.blocks import Block, ReadDocument, UnreadableFileError
 from ragistry.readers.encoding import decode, without_commands
-from ragistry.readers.html_page import to_markdown
+from ragistry.readers.html_page import fenced, to_markdown
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix
@@ -65,5 +65,4 @@ def _joined(lines: str | list[str]) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    fence = "````" if "```" in text else "```"
-    return f"{fence}{language}\n{text}\n{fence}" if text.strip() else ""
+    return fenced(text, language) if text.strip() else ""

@@ -28,7 +28,8 @@ _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _LINE_START = re.compile(r"^(?=[>#|]|[-+*]\s|\d{1,9}[.)]\s|```|~~~|=+\s*$|-+\s*$)", re.MULTILINE)
 _NUMBERED = re.compile(r"^\\(\d{1,9})(?=[.)]\s)", re.MULTILINE)
-_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+"""The start of a tag in Markdown, where a document has only that sign."""
 _PATH = re.compile(
     r"(?:description: )?(?:"
     r"(?:[a-z]:[\\/]|\\\\|file:|cid:|macintosh hd:|(?:~|\.{1,2})?[\\/](?=[^\\/\s]+[\\/]))"
@@ -267,17 +268,17 @@ def picture_text(*texts: str | None) -> str:
 def plain_markdown(text: str) -> str:
     """Return text of a document as Markdown that shows the same text: no heading, list or tag by accident."""
     lines = "\n".join(line.strip() for line in text.split("\n"))
-    return _TAG.sub(r"\\<", _NUMBERED.sub(r"\1\\", _LINE_START.sub(r"\\", lines)))
+    return TAG.sub(r"\\<", _NUMBERED.sub(r"\1\\", _LINE_START.sub(r"\\", lines)))
 
 
-def heading(text: str, level: int = 2) -> str:
-    """Return text of a document as a Markdown heading."""
-    return f"{'#' * level} {_TAG.sub(chr(92) * 2 + '<', ' '.join(text.split()))}"
+def heading(text: str) -> str:
+    """Return text of a document as a Markdown heading of level 2."""
+    return f"## {TAG.sub(chr(92) * 2 + '<', ' '.join(text.split()))}"
 
 
 def markdown_cell(text: str) -> str:
     """Return text for a cell of a Markdown table: one line, with escaped pipes."""
-    return _TAG.sub(r"\\<", " ".join(text.split()).replace("|", "\\|")) if text else ""
+    return TAG.sub(r"\\<", " ".join(text.split()).replace("|", "\\|")) if text else ""
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:

@@ -102,10 +102,6 @@ class OfficeText:
         """Add what is within a paragraph to its line."""
         raise NotImplementedError
 
-    def note_text(self, element: Element) -> str:
-        """Return the text of a note or comment."""
-        return self.flat(element)
-
     # Blocks
 
     def write(self, parent: Iterable[Element]) -> None:
@@ -157,7 +153,7 @@ class OfficeText:
             if waiting := self._notes or self._comments:
                 kind: Kind = "note" if self._notes else "comment"
                 label, element = waiting.popleft()
-                if text := self.note_text(element):
+                if text := self.flat(element):
                     self.emit(f"[{label}: {text}]", kind)
 
     def _write_paragraph(self, paragraph: Paragraph) -> None:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ragistry.readers.office_package import clean, markdown_table
+from ragistry.readers.office_package import TAG, clean, markdown_table
 
 _TABS = re.compile(r" *\t[\t ]*")
 _JOINT = re.compile("(?<=\\w)\x02+(?=\\w)")
 _MARKUP = re.compile(r"^(?=#{1,6}(?:\s|$)|```|~~~|[>|])|^(?<=\n)(?=(?:=+|-+)$)", re.MULTILINE)
-_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 FORMULA_EDGE = "\x02"
 """Stands before and after a formula until `finish_text` sets a blank where words would run together."""
 
@@ -31,7 +30,7 @@ def finish_text(parts: Iterable[str]) -> str:
 def escape_markup(text: str) -> str:
     """Escape what Markdown would take for a heading, fence, quotation, table or tag; typed lists stay lists."""
     if "<" in text:
-        text = _TAG.sub(r"\\<", text)
+        text = TAG.sub(r"\\<", text)
     return _MARKUP.sub(r"\\", text) if text[:1] in ("#", "`", "~", ">", "|") or "\n" in text else text
 
 
@@ -49,7 +48,7 @@ _DIGITS = {
 
 def without_breaks(text: str) -> str:
     """Return the text with a blank for each line break."""
-    return text.replace("\n", " ") if "\n" in text else text
+    return text.replace("\n", " ")
 
 
 _NO_ADDRESS = ("#", "javascript:", "data:")
