@@ -94,11 +94,13 @@ class Styles:
         self.positions: dict[str, str] = {}
         self._displays: dict[str, str] = {}
         for root in roots:
-            for style in () if root is None else root.iter(STYLE + "style"):
+            if root is None:
+                continue
+            for style in root.iter(STYLE + "style"):
                 self._add(style)
-            for style in () if root is None else root.iter(TEXT + "list-style"):
+            for style in root.iter(TEXT + "list-style"):
                 self.lists[style.get(STYLE + "name", "")] = _levels(style)
-            for style in () if root is None else root.iter(TEXT + "outline-style"):
+            for style in root.iter(TEXT + "outline-style"):
                 self.outline = _levels(style)
 
     def _add(self, style: Element) -> None:

@@ -50,9 +50,7 @@ def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader 
                 lines += ["", f"```{block[3] if kind == 'src' else ''}"]
             is_quote, is_comment = begins and kind == "quote", begins and kind == "comment"
             continue
-        if is_comment or (_COMMENT.match(line)):
-            continue
-        if _RULE.match(line):
+        if is_comment or _COMMENT.match(line) or _RULE.match(line):
             continue  # the rule below the first row is written with it
         shown = f"> {_line(line, info)}" if is_quote else _line(line, info)
         is_row = line.lstrip().startswith("|")

@@ -172,12 +172,29 @@ def _text_role(name: str, _raw: str, text: str, *_: Any, **__: Any) -> tuple[lis
     ], []
 
 
-class _Invisible(Directive):  # type: ignore[misc]
+class _AnyOption(dict[str, Any]):
+    """Accepts every option."""
+
+    def __missing__(self, name: str) -> Any:
+        return lambda value: value
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _AnyDirective(Directive):  # type: ignore[misc]
+    """Takes every argument, option and content."""
+
     has_content = True
     optional_arguments = 1_000
     final_argument_whitespace = True
-    option_spec: Any = None
+    option_spec = _AnyOption()
 
+
+class _Invisible(_AnyDirective):
     def run(self) -> list[nodes.Node]:
         # docutils drops a substitution without content; one of raw HTML is often a line break.
         if isinstance(self.state, SubstitutionDef):
@@ -201,19 +218,6 @@ def _captioned(directive: Directive) -> list[nodes.Node]:
     return [nodes.caption("", "", *children)]
 
 
-class _AnyOption(dict[str, Any]):
-    """Accepts every option."""
-
-    def __missing__(self, name: str) -> Any:
-        return lambda value: value
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __bool__(self) -> bool:
-        return True
-
-
 @cache
 def _lenient(directive: type[Directive]) -> type[Directive]:
     """Return a directive of docutils that accepts the options that others add to it, such as ``:linenos:``."""
@@ -224,13 +228,8 @@ def _lenient(directive: type[Directive]) -> type[Directive]:
     return type(directive.__name__, (directive,), {"option_spec": _AnyOption(directive.option_spec or {}), "run": run})
 
 
-class _TextDirective(Directive):  # type: ignore[misc]
+class _TextDirective(_AnyDirective):
     """An unknown directive: its argument as a paragraph, and its content as part of the document."""
-
-    has_content = True
-    optional_arguments = 1_000
-    final_argument_whitespace = True
-    option_spec = _AnyOption()
 
     def run(self) -> list[nodes.Node]:
         argument = " ".join(self.arguments).strip()
@@ -251,6 +250,3 @@ class _TextDirective(Directive):  # type: ignore[misc]
             self.state.nested_parse(self.content, self.content_offset, body, match_titles=True)
             found += body.children
         return found
-
-
-_Invisible.option_spec = _AnyOption()

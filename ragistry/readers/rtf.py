@@ -24,7 +24,8 @@ _CHARSETS = {
     186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
 }  # fmt: skip
 """The encoding of each character set of a font. A font of another one uses the encoding of the document."""
-_PAGES = {708: "iso8859-6", 936: "gbk", 1361: "johab", 10000: "mac_roman", 65001: "utf-8"}
+_PAGES = {708: "iso8859-6", 10000: "mac_roman"}
+"""Encodings that Python does not know by the number of their page."""
 _WHOLE = {"ansi": "cp1252", "mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
 _SYMBOL_CHARSET, _BODY_LEVEL, _DEEPEST_TABLE = 2, 9, 9
 _SIGNS = {
