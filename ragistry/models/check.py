@@ -25,8 +25,6 @@ PAIRS = (
 TEXTS = 40
 """Number of passages that are embedded to measure the speed."""
 
-Found = dict[str, Any]
-
 
 def look_at(path: Path, *, measure: bool = False) -> Iterator[tuple[str, Any]]:
     """Yield what a folder has, name by name; the size comes before the model is loaded. Raises `ModelError`."""

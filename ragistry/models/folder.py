@@ -140,6 +140,7 @@ class FolderEmbedder(OnnxEmbedder):
         super().__init__(threads=threads)
         self.path = Path(folder or ".") / Path(model).expanduser()
         self._output = output
+        self._loaded: _Model | None = None
 
     @cached_property
     def files(self) -> ModelFolder:
@@ -164,15 +165,13 @@ class FolderEmbedder(OnnxEmbedder):
     @property
     def _model(self) -> _Model:
         with self._lock:
-            if "_loaded" not in self.__dict__:
+            if self._loaded is None:
                 with usable_settings(self.files):
                     is_static = self.files.onnx is None
-                    made = _Static(self.files) if is_static else _Transformer(self.files, self._output)
-                self.__dict__["_loaded"] = made
-                self._session = self.__dict__["_loaded"].session
+                    self._loaded = _Static(self.files) if is_static else _Transformer(self.files, self._output)
+                self._session = self._loaded.session
                 self.files.forget()
-            loaded: _Model = self.__dict__["_loaded"]
-            return loaded
+            return self._loaded
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
         """As `Embedder.embed`, with the prompt of the role. Text beyond the limit is cut and reported."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragistry.errors import ModelError, ModelNotFoundError, RagistryError
-from ragistry.models.known import known_model
+from ragistry.models.known import prefixes_of
 from ragistry.types import Role
 
 if TYPE_CHECKING:
@@ -318,10 +318,7 @@ def prompts(files: ModelFolder) -> dict[Role, str]:
     if wrong := [text for text in written.values() if not isinstance(text, str)]:
         raise TypeError(f"the prompt {wrong[0]!r} is not text")
     if not any(written.values()):
-        known = known_model(files.path.resolve().name)
-        return (
-            {"query": known.query_prefix, "document": known.document_prefix} if known else {"query": "", "document": ""}
-        )
+        return prefixes_of(files.path.resolve().name)
     default = written.get(settings.get("default_prompt_name") or "", "")
     return {
         role: next((written[name] for name in names if name in written), default) for role, names in PROMPTS.items()
