@@ -21,6 +21,7 @@ import operator
 import re
 import string
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, groupby
@@ -155,11 +156,6 @@ def word_terms(language: str = "english") -> Mapping[str, tuple[str, ...]]:
     return _word_terms(canonical_language(language))
 
 
-@cache
-def _word_terms(language: str) -> _TermsAndForms:
-    return _TermsAndForms(language)
-
-
 def analysis_record(language: str) -> dict[str, Any]:
     """Identify the analysis. Terms are comparable only if it is equal, so it is stored with an index."""
     return {"version": VERSION, "language": canonical_language(language), "snowball": Stemmer.version()}
@@ -172,9 +168,7 @@ def query_terms(text: str, language: str = "english") -> Mapping[str, int]:
     Stop words are omitted unless the query has no other words: "to be or not to be" can be found.
     """
     canonical = canonical_language(language)
-    counts: dict[str, int] = {}
-    for term in chain.from_iterable(map(_analyser(canonical).__getitem__, text.split())):
-        counts[term] = counts.get(term, 0) + 1
+    counts = dict(Counter(analyse(text, canonical)))
     stop_terms = _stop_terms(canonical)
     significant = {term: count for term, count in counts.items() if term not in stop_terms}
     return MappingProxyType(significant or counts)
@@ -270,21 +264,6 @@ def _stop_terms(language: str) -> frozenset[str]:
     return frozenset(analyse(STOP_WORDS.get(language, ""), language))
 
 
-@cache
-def _analyser(language: str) -> _Analyser:
-    return _Analyser(language)
-
-
-@cache
-def _former(language: str) -> _Former:
-    return _Former(_analyser(language))
-
-
-@cache
-def _divider(language: str) -> _Divider:
-    return _Divider(_analyser(language))
-
-
 class _Cache(ABC, dict[str, Entry]):
     """Token between white space → terms, or what else is known of it, computed on first use.
 
@@ -364,12 +343,15 @@ class _Analyser(_Cache[tuple[str, ...]]):
         return plain(stem) or stem
 
 
+_analyser = cache(_Analyser)
+
+
 class _Former(_Cache[tuple[str, ...]]):
     """The forms of a token: see `forms`."""
 
-    def __init__(self, analyser: _Analyser) -> None:
+    def __init__(self, language: str) -> None:
         super().__init__()
-        self._analyser = analyser
+        self._analyser = _analyser(language)
 
     def new_entry(self, token: str) -> tuple[str, ...]:
         word = token.strip(_PUNCTUATION)
@@ -389,6 +371,9 @@ class _Former(_Cache[tuple[str, ...]]):
         return tuple(dict.fromkeys(new))
 
 
+_former = cache(_Former)
+
+
 class _TermsAndForms(_Cache[tuple[str, ...]]):
     """The terms and forms of a word."""
 
@@ -400,12 +385,15 @@ class _TermsAndForms(_Cache[tuple[str, ...]]):
         return (*analyse(token, self._language), *forms(token, self._language))
 
 
+_word_terms = cache(_TermsAndForms)
+
+
 class _Divider(_Cache[tuple[str, ...]]):
     """The parts of a token: see `units`."""
 
-    def __init__(self, analyser: _Analyser) -> None:
+    def __init__(self, language: str) -> None:
         super().__init__()
-        self._analyser = analyser
+        self._analyser = _analyser(language)
 
     def new_entry(self, token: str) -> tuple[str, ...]:
         terms: list[str] = []
@@ -419,6 +407,8 @@ class _Divider(_Cache[tuple[str, ...]]):
                 terms += [self._analyser.term(plain(self._analyser.lowered(part))) for part in parts]
         return tuple(terms)
 
+
+_divider = cache(_Divider)
 
 _MARK = "\0"
 """Begins a form among the codes of a word: this mark, its code as a term, the mark, its code as a form."""

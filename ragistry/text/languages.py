@@ -49,10 +49,9 @@ def canonical_language(language: str) -> str:
     """
     key = language.casefold() if isinstance(language, str) else ""
     name = _NAMES.get(key, key)
-    if name not in _NAMES.values():
-        known = {*_NAMES, *_NAMES.values()}
+    if name not in _KNOWN:
         raise ConfigError(
-            f"no analysis for the language {shown(language)}{did_you_mean(key, known)}; "
+            f"no analysis for the language {shown(language)}{did_you_mean(key, {*_NAMES, *_KNOWN})}; "
             f"use {listed(_NAMES.values(), len(_NAMES))}, their ISO 639-1 codes, or 'none' for no stemming"
         )
     return name
