@@ -14,7 +14,7 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from ragistry.chunking.places import place_at
-from ragistry.presentation.matches import Match, marked_terms, matches, named_terms
+from ragistry.presentation.matches import Match, marked_terms, matches, named_terms, terms_in
 from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import AUTO, chunk_language
@@ -79,13 +79,12 @@ def answering_line(document: Document, query: str, language: str = AUTO) -> Answ
 
     def weigh(window: Sequence[_Sentence]) -> float:
         found = [match for unit in window for match in unit.matches]
-        terms = {term for match in found for term in match.terms}
         side_by_side = sum(
             0 <= after.start - before.end <= 2 and after.terms != before.terms
             for unit in window
             for before, after in pairwise(unit.matches)
         )
-        return sum(weights[term] for term in terms) + PHRASE * min(side_by_side, 3) + 0.01 * len(found)
+        return sum(weights[term] for term in terms_in(found)) + PHRASE * min(side_by_side, 3) + 0.01 * len(found)
 
     window, most = sentences[:1], -1.0  # of at most `ROOM` characters, one sentence at least; the first of equal ones
     for first, start in enumerate(sentences):
@@ -99,8 +98,7 @@ def answering_line(document: Document, query: str, language: str = AUTO) -> Answ
         if score > most + 1e-9:
             window, most = sentences[first:last], score
     best = max(window, key=lambda one: weigh([one]) * (HEADING if one.heading else 1))
-    terms = frozenset().union(*(match.terms for match in best.matches))
-    return AnsweringLine(best.line, best.start, place_at(document, best.start), terms)
+    return AnsweringLine(best.line, best.start, place_at(document, best.start), frozenset(terms_in(best.matches)))
 
 
 def place_of(document: Document, query: str, language: str = AUTO) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ragistry.chunking.breadcrumb import OLDER
 from ragistry.presentation.excerpts import Excerpt, excerpt_line, excerpt_of
 from ragistry.presentation.hits import Hit, collection_of, grouped, source_of
-from ragistry.presentation.matches import marked_terms, matches
+from ragistry.presentation.matches import marked_terms, matches, terms_in
 from ragistry.techniques.newest import families
 from ragistry.text.languages import chunk_language
 from ragistry.types import Document
@@ -110,7 +110,7 @@ def _by_coverage(parts: Sequence[Part], query: str, language: str) -> list[Part]
     for part in parts:
         own = chunk_language(part.document.metadata, language)
         found = matches(excerpt_line(part.excerpt), marked_terms(query, own), own)
-        terms.append({term for match in found for term in match.terms})
+        terms.append(terms_in(found))
     counts = Counter(term for found in terms for term in found)
     left, covered = list(range(len(parts))), set[str]()
     ordered: list[Part] = []

@@ -12,7 +12,7 @@ from ragistry.chunking.breadcrumb import NAME_LIMIT, searched_names
 from ragistry.presentation.answering import FEWEST, AnsweringLine, answering_line
 from ragistry.presentation.blocks import HEADER_ROW, PassageBlock, Style
 from ragistry.presentation.hits import body_of
-from ragistry.presentation.matches import Match, marked_terms, matches, phrases
+from ragistry.presentation.matches import Match, marked_terms, matches, phrases, terms_in
 from ragistry.presentation.navigation import has_words, navigation_lines
 from ragistry.text.boundaries import sentence_spans
 from ragistry.text.languages import chunk_language
@@ -99,7 +99,7 @@ def _names(document: Document, query: str, language: str) -> Iterator[PassageBlo
         text = visible_line(f"{label}: {name}", NAME_LIMIT)
         words = text.replace(label, " " * len(label), 1).translate(_JOINERS)  # so that only a part of a word is marked
         found = matches(words, terms, language)
-        if found and not _terms(found) <= _terms(matches(document.content, terms, language)):
+        if found and not terms_in(found) <= terms_in(matches(document.content, terms, language)):
             yield PassageBlock("paragraph", text, tuple(Style(*span, "match") for span in phrases(words, found)))
 
 
@@ -172,11 +172,7 @@ def _answering(units: Sequence[_Unit], answer: AnsweringLine) -> int:
     """Return the unit with most words of the sentence that answers, in its line or else in the next one with text."""
     line = max(answer.number, next((unit.first for unit in units if unit.last >= answer.number), 0))
     in_line = [at for at, unit in enumerate(units) if unit.first <= line <= unit.last]
-    return max(in_line, key=lambda at: len(_terms(units[at].matches) & answer.terms), default=0)
-
-
-def _terms(found: Sequence[Match]) -> set[str]:
-    return {term for match in found for term in match.terms}
+    return max(in_line, key=lambda at: len(terms_in(units[at].matches) & answer.terms), default=0)
 
 
 def excerpt_line(part: Excerpt) -> str:
@@ -219,5 +215,4 @@ def _part(block: PassageBlock, start: int, end: int) -> PassageBlock:
 
 
 def _marked(block: PassageBlock, found: list[Match]) -> PassageBlock:
-    spans = phrases(block.text, found)
-    return block._replace(styles=(*block.styles, *(Style(start, end, "match") for start, end in spans)))
+    return block._replace(styles=(*block.styles, *(Style(*span, "match") for span in phrases(block.text, found))))

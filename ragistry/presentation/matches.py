@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -71,6 +71,11 @@ def matches(text: str, terms: Collection[str], language: str) -> list[Match]:
                     at = word.start() + place
                     words.append(Match(at, at + size, frozenset({part})))
     return words
+
+
+def terms_in(found: Iterable[Match]) -> set[str]:
+    """Return the terms of the query in some words."""
+    return {term for match in found for term in match.terms}
 
 
 class _FoundInWords(dict[str, frozenset[str] | None]):

@@ -57,15 +57,14 @@ def print_card(console: Console, number: int | None, card: Card, more: str = "",
         for place, block in enumerate(blocks):
             first, last = place == 0 and part.excerpt.before, place == len(blocks) - 1 and part.excerpt.after
             _print_block(console, block, first, last)
-    if copies := folded_copies(document):
-        _wrapped(console, Text(copies, "dim italic"), "   ", "   ")
+    notes, how = [folded_copies(document)], f": {more}" if more else ""
     if card.rest:
-        others = f"{len(card.rest)} more in this file" + (f": {more}" if more else "")
-        _wrapped(console, Text(others, "dim italic"), "   ", "   ")
+        notes.append(f"{len(card.rest)} more in this file{how}")
     if card.similar:
         names = names_of([part.document for part in card.similar])
-        similar = f"{len(card.similar)} similar: {names}" + (f": {more}" if more else "")
-        _wrapped(console, Text(similar, "dim italic"), "   ", "   ")
+        notes.append(f"{len(card.similar)} similar: {names}{how}")
+    for note in filter(None, notes):
+        _wrapped(console, Text(note, "dim italic"), "   ", "   ")
 
 
 def _print_block(console: Console, block: PassageBlock, cut_before: bool, cut_after: bool) -> None:
