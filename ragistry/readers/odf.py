@@ -53,6 +53,8 @@ _OMITTED = frozenset(
     | {f"{TEXT}{name}-source" for name in ("user-index", "alphabetical-index", "bibliography")}
 )
 _PARAGRAPHS = TEXT + "p", TEXT + "h"
+_STYLE_NAME, _CLASS = TEXT + "style-name", PRESENTATION + "class"
+_BREAKS = {TEXT + "tab": "\t", TEXT + "line-break": "\n"}
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:
@@ -126,9 +128,10 @@ class OpenText(OfficeText):
         tags = STYLE + "master-page", STYLE + "handout-master", PRESENTATION + "notes"
         for master in self._package.masters(*tags):
             for shape in master.iterchildren(*_SHAPES):
-                if shape.get(PRESENTATION + "class") in _MARGIN_CLASSES:
-                    self._add_margin([shape], shape.get(PRESENTATION + "class"))
-                elif not shape.get(PRESENTATION + "class") and shape.get(PRESENTATION + "placeholder") != "true":
+                kind = shape.get(_CLASS)
+                if kind in _MARGIN_CLASSES:
+                    self._add_margin([shape], kind)
+                elif not kind and shape.get(PRESENTATION + "placeholder") != "true":
                     self.place = Place(kind="header")
                     self.write([shape])
                     self.flush()
@@ -140,20 +143,20 @@ class OpenText(OfficeText):
         for at, slide in enumerate(presentation.iterchildren(DRAW + "page"), 1):
             self.place = Place(page=at)
             self.blocks.append(Block("", self.place))
-            titles = [frame for frame in slide.iterchildren() if frame.get(PRESENTATION + "class") == "title"]
+            titles = [frame for frame in slide.iterchildren() if frame.get(_CLASS) == "title"]
             title = " ".join(filter(None, map(self.flat, titles)))
             self.emit(f"## {title or f'Slide {at}'}")
             self.flush()
             self.write([shape for shape in slide if shape not in titles])
             self.flush()
             for notes in slide.iterchildren(PRESENTATION + "notes"):
-                frames = [frame for frame in notes if frame.get(PRESENTATION + "class") not in _MARGIN_CLASSES]
+                frames = [frame for frame in notes if frame.get(_CLASS) not in _MARGIN_CLASSES]
                 if text := " ".join(filter(None, map(self.flat, frames))):
                     self.emit(f"[Notes: {text}]", "note")
                 self.flush()
                 for frame in notes:
                     if frame not in frames:
-                        self._add_margin([frame], frame.get(PRESENTATION + "class"))
+                        self._add_margin([frame], frame.get(_CLASS))
 
     def _add_margin(self, content: str | list[Element], kind: str) -> None:
         """Add a header or footer of slides, notes or handouts, once."""
@@ -196,10 +199,10 @@ class OpenText(OfficeText):
     def _list_items(
         self, element: Element, depth: int = 1, style: str = "", counts: dict[int, int] | None = None
     ) -> Iterator[Paragraph | Table]:
-        style = element.get(TEXT + "style-name") or style
+        style = element.get(_STYLE_NAME) or style
         if not style:
             first = next(element.iter(*_PARAGRAPHS), None)
-            style = "" if first is None else self._styles.list_name(first.get(TEXT + "style-name", ""))
+            style = "" if first is None else self._styles.list_name(first.get(_STYLE_NAME, ""))
         levels = self._styles.lists.get(style, {})
         if counts is None:
             counts = {}
@@ -255,7 +258,7 @@ class OpenText(OfficeText):
 
     def _paragraph(self, element: Element, label: str = "", depth: int = 0) -> Paragraph:
         line = Line()
-        style = element.get(TEXT + "style-name", "")
+        style = element.get(_STYLE_NAME, "")
         if not self._is_hidden(element):
             outer, self._hidden = self._hidden, bool(self._styles.hides(style))
             self.inline(element, line)
@@ -274,6 +277,8 @@ class OpenText(OfficeText):
             tag = child.tag
             if (handle := self.inline_tags.get(tag)) is not None:
                 handle(self, child, line)
+            elif tag in _BREAKS:
+                line.parts.append(_BREAKS[tag])
             elif tag in _PARAGRAPHS or tag in (TEXT + "list", TABLE + "table"):
                 line.after.append([child])
             elif tag not in _OMITTED and not self._is_hidden(child):
@@ -293,7 +298,7 @@ class OpenText(OfficeText):
             line.parts.append(text)
 
     def _span(self, element: Element, line: Line) -> None:
-        style = element.get(TEXT + "style-name", "")
+        style = element.get(_STYLE_NAME, "")
         before = len(line.parts)
         hides = self._styles.hides(style)
         outer, self._hidden = self._hidden, self._hidden if hides is None else hides
@@ -303,12 +308,6 @@ class OpenText(OfficeText):
 
     def _blanks(self, element: Element, line: Line) -> None:
         line.parts.append(" " * whole_number(element.get(TEXT + "c"), 1, MOST_BLANKS))
-
-    def _tab(self, _element: Element, line: Line) -> None:
-        line.parts.append("\t")
-
-    def _break(self, _element: Element, line: Line) -> None:
-        line.parts.append("\n")
 
     def _link(self, element: Element, line: Line) -> None:
         start, followers = len(line.parts), len(line.after)
@@ -420,8 +419,6 @@ _SHAPES = frozenset(
 OpenText.inline_tags = {
     TEXT + "span": OpenText._span,
     TEXT + "s": OpenText._blanks,
-    TEXT + "tab": OpenText._tab,
-    TEXT + "line-break": OpenText._break,
     TEXT + "a": OpenText._link,
     DRAW + "a": OpenText._link,
     TEXT + "ruby": OpenText.ruby,
