@@ -27,7 +27,7 @@ _CHARSETS = {
 _PAGES = {708: "iso8859-6", 10000: "mac_roman"}
 """Encodings that Python does not know by the number of their page."""
 _WHOLE = {"ansi": "cp1252", "mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
-_SYMBOL_CHARSET, _BODY_LEVEL, _DEEPEST_TABLE = 2, 9, 9
+_SYMBOL_CHARSET, _DEEPEST_TABLE = 2, 9
 _SIGNS = {
     "tab": " ", "line": "\n", "softline": "\n", "page": "\n", "column": "\n", "emdash": "—", "endash": "\u2013",
     "emspace": " ", "enspace": " ", "qmspace": " ", "bullet": "•", "lquote": "\u2018", "rquote": "\u2019",
@@ -100,7 +100,7 @@ class _State:
     fallbacks: int = 1  # characters after \u for programs that do not know it
     nesting: int = 0
     style: int = 0
-    outline: int = _BODY_LEVEL
+    level: int = 0  # of a heading by its place in the outline
     depth: int = 0  # of the list
 
 
@@ -224,7 +224,7 @@ class _Reader:
         outer, state.destination = state.destination, name
         if name in _KINDS and not state.is_skipped:
             state.flow, state.text, state.is_hidden = _Flow(_KINDS[name]), None, False
-            state.nesting, state.style, state.outline = 0, 0, _BODY_LEVEL
+            state.nesting = state.style = state.level = 0
         elif name in _TABLES or name in _COLLECTED:
             state.text = []
         elif name in _INFO or name in _MOMENTS:
@@ -244,7 +244,7 @@ class _Reader:
             self._name_font(text)
         elif name == "stylesheet":
             found = _HEADING.match(text)
-            level = int(found[1]) if found else state.outline + 1 if state.outline < 6 else 0
+            level = int(found[1]) if found else state.level
             if level and state.style:
                 self._styles[state.style] = level
         elif name == "sn":
@@ -299,7 +299,7 @@ class _Reader:
             case "par" | "sect":
                 self._end_paragraph()
             case "pard":
-                state.nesting, state.style, state.outline, state.depth = 0, 0, _BODY_LEVEL, 0
+                state.nesting = state.style = state.level = state.depth = 0
             case "plain":
                 state.is_hidden = state.is_deleted = False
                 self._use_font(self._default_font)
@@ -327,7 +327,7 @@ class _Reader:
             case "s":
                 state.style = value
             case "outlinelevel":
-                state.outline = value
+                state.level = value + 1 if value < 6 else 0
             case "ilvl":
                 state.depth = min(max(0, value), _DEEPEST_TABLE)
             case "intbl":
@@ -399,7 +399,7 @@ class _Reader:
         self._close_tables(flow, state.nesting)
         if not text:
             return
-        level = self._styles.get(state.style, 0) or (state.outline + 1 if state.outline < 6 else 0)
+        level = self._styles.get(state.style) or state.level
         if state.nesting:
             self._open_tables(flow, state.nesting)
             flow.tables[-1].cell.append(mark + text)
