@@ -88,7 +88,8 @@ def load_session(
             return _OpenVINO(model, threads)
         except Exception as error:  # noqa: BLE001  its loader raises what the linker and its plugins raise
             _failed.append(str(error))
-            said = f"OpenVINO does not start ({_first_line(error)}); the model runs on onnxruntime in float32"
+            reason = f"{type(error).__name__}: {str(error).strip()}".split("\n")[0][:200]
+            said = f"OpenVINO does not start ({reason}); the model runs on onnxruntime in float32"
             _log.warning("%s", said)
             trace.degraded(said)
     # Imported on first use, so that creating an embedder and reading its fingerprint cost nothing.
@@ -104,10 +105,6 @@ def load_session(
         options.add_external_initializers_from_files_in_memory(list(external), list(external.values()), sizes)
     session: Session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0][:200]
 
 
 class _OpenVINO:

@@ -63,10 +63,6 @@ def _root(element: Element) -> str:
     return f"√{f'[{degree}]' if degree else ''}({_part(element, 'e')})"
 
 
-def _large(element: Element) -> str:
-    return f"{_option(element, 'chr', '∫')}{_scripts(element)} {_part(element, 'e')}"
-
-
 def _delimited(element: Element) -> str:
     inner = [office_formula(part) for part in element.findall(M + "e")]
     joined = _option(element, "sepChr", "|").join(inner)
@@ -92,7 +88,7 @@ _SHAPES: dict[str, Callable[[Element], str]] = {
     "sSubSup": _raised,
     "sPre": lambda element: f"{_scripts(element)}{_part(element, 'e')}",
     "rad": _root,
-    "nary": _large,
+    "nary": lambda element: f"{_option(element, 'chr', '∫')}{_scripts(element)} {_part(element, 'e')}",
     "d": _delimited,
     "func": _function,
     "m": _matrix,

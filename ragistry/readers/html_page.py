@@ -327,7 +327,7 @@ class _PageReader:
             table.below[len(row)] -= 1
             self._fillers -= 1
             row.append([])
-        table.has_header = table.has_header or tag == "th"
+        table.has_header |= tag == "th"
         rows = attributes.get("rowspan", "")
         if rows.isdecimal() and int(rows[:9]) > 1:
             table.below[len(row)] = int(rows[:9]) - 1

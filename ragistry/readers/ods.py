@@ -108,7 +108,7 @@ class _Reader(OpenText):
             copies = min(repeats, max(1, MOST_REPEATS // len(cells))) if cells else 0
             for copy in range(copies):
                 sheet.cells += [cell._replace(row=number + copy) for cell in cells]
-            self._shortened = self._shortened or bool(cells and repeats > copies)
+            self._shortened |= bool(cells and repeats > copies)
             number += repeats
             if self._cells + len(sheet.cells) > MOST_CELLS:
                 raise UnreadableFileError(f"has more than {MOST_CELLS:,} cells with values; split it")
@@ -128,7 +128,7 @@ class _Reader(OpenText):
                 elif one.tag != _PARAGRAPH and one.tag.startswith(_SHAPES):
                     sheet.after += self._blocks_of([one])
             if text:
-                self._shortened = self._shortened or repeats > MOST_REPEATS
+                self._shortened |= repeats > MOST_REPEATS
                 for copy in range(min(repeats, MOST_REPEATS)):
                     yield Cell(number, column + copy, text, is_text)
             column += repeats

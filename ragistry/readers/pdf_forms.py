@@ -91,7 +91,7 @@ def _annotation(annotation: Any, page: Any, textpage: Any, form: Form) -> Annota
     if subtype == raw.FPDF_ANNOT_WIDGET:
         return _widget(annotation, page, textpage, form)
     text, rich = (_string(raw.FPDFAnnot_GetStringValue, annotation, key) for key in (b"Contents", b"RC"))
-    text = text or _without_tags(rich)
+    text = text or tidy(unescape(_TAG.sub(" ", rich)))
     if not text:
         return None
     kind: Literal["note", "comment"] = "comment"
@@ -144,10 +144,6 @@ def tidy(text: str) -> str:
     """Return the text without control characters and blank lines."""
     lines = _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     return "\n".join(line.strip() for line in lines if line.strip())
-
-
-def _without_tags(text: str) -> str:
-    return tidy(unescape(_TAG.sub(" ", text))) if text else ""
 
 
 def _under(annotation: Any, page: Any, textpage: Any) -> tuple[str, bool]:

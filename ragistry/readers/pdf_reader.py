@@ -55,9 +55,8 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
             f"has {pdf.pages:,} pages, more than the limit of {request['pages']:,}; split it or raise limits.pages"
         )
     pages, unreadable, unmapped = _pages(pdf, request["characters"], len(data))
-    if engine == "pypdfium2":
-        annotated = pdf
-    else:
+    annotated = pdf
+    if engine != "pypdfium2":
         pages, annotated = _annotated(data, pages, pdf)
     texts = [clean(page.text) for page in pages]
     second = next(name for name in ENGINES if name != engine)
@@ -65,8 +64,11 @@ def read(data: bytes, engine: str, request: dict[str, Any]) -> dict[str, Any]:
     spots = [{} if number in replaced else page.spots for number, page in enumerate(pages)]
     labels = _labels(annotated, len(texts))
     texts = without_running_heads(restore(texts), spots, labels)
-    notes, lost = _notes(pages), {"annotations": sum(page.skipped for page in pages)}
-    lost["glyphs"] = sum(len(_WORD_WITH_MISSING.findall(text)) for text in texts)
+    notes = _notes(pages)
+    lost = {
+        "annotations": sum(page.skipped for page in pages),
+        "glyphs": sum(len(_WORD_WITH_MISSING.findall(text)) for text in texts),
+    }
     check_characters(sum(map(len, texts)) + sum(len(text) for _, text in notes), request["characters"])
     texts = [page.strip() for page in rejoin(_PAGE_BREAK.join(texts)).split(_PAGE_BREAK)] if texts else []
     empty = [index for index, page in enumerate(texts) if not page]

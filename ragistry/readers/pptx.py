@@ -100,6 +100,7 @@ class _Slide:
 
     def __init__(self, deck: _Deck, part: str, root: etree._Element, place: Place) -> None:
         self.deck, self.part, self.root, self.place = deck, part, root, place
+        self.package = deck.package
         self.chain = deck.layout_chain(part)
 
     def blocks(self) -> Iterator[Block]:
@@ -159,7 +160,7 @@ class _Slide:
     def _master_blocks(self) -> Iterator[Block]:
         """Yield what a layout or master shows on its slides, at the first of them."""
         for name in self.chain:
-            root = self.deck.package.xml(name)
+            root = self.package.xml(name)
             if root is not None and name not in self.deck.repeated:
                 self.deck.repeated.add(name)
                 yield from _Slide(self.deck, name, root, self.place).repeated_blocks()
@@ -182,18 +183,18 @@ class _Slide:
                     if rows := _table_rows(element):
                         yield Block(markdown_table(rows), self.place)
                 case "chart":
-                    name = self.deck.package.part(self.part, attribute(element, "id"))
-                    yield from chart_blocks(self.deck.package, name, self.place)
+                    name = self.package.part(self.part, attribute(element, "id"))
+                    yield from chart_blocks(self.package, name, self.place)
                 case "relIds":
-                    name = self.deck.package.part(self.part, attribute(element, "dm"))
-                    yield from diagram_blocks(self.deck.package, name, self.place)
+                    name = self.package.part(self.part, attribute(element, "dm"))
+                    yield from diagram_blocks(self.package, name, self.place)
                 case "oleObj":
                     self.deck.objects += 1
                     return
 
     def _notes(self) -> Iterator[Block]:
         """Yield the page of notes: its text and tables as one block, before its header and footer."""
-        for part, root in self.deck.package.roots(self.part, "notesSlide"):
+        for part, root in self.package.roots(self.part, "notesSlide"):
             page = _Slide(self.deck, part, root, self.place)
             blocks = [block for shape in page._shapes() for block in page._shape_blocks(shape, 0)]
             if text := "\n\n".join(block.text for block in blocks if not block.place.kind):
@@ -203,7 +204,7 @@ class _Slide:
 
     def _comments(self) -> Iterator[Block]:
         """Comments of both formats, with the replies after each."""
-        for _, root in self.deck.package.roots(self.part, "comments"):
+        for _, root in self.package.roots(self.part, "comments"):
             for one in root.iter("{*}cm", "{*}reply"):
                 text = one.find("{*}text")
                 body = clean(text.text or "") if text is not None else body_text(one.find("{*}txBody"))
@@ -241,7 +242,7 @@ class _Slide:
         mark = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
         kind, index = _placeholder(shape), None if mark is None else mark.get("idx")
         for name in self.chain if kind else ():
-            root = self.deck.package.xml(name)
+            root = self.package.xml(name)
             for other in root.iterfind("{*}cSld/{*}spTree/{*}sp") if root is not None else ():
                 own = other.find("{*}nvSpPr/{*}nvPr/{*}ph")
                 if own is None:

@@ -147,11 +147,6 @@ def _letters(text: str, language: str) -> str:
     return "".join(chain.from_iterable(units(text, language)))
 
 
-@lru_cache(maxsize=256)
-def _phrase(phrase: str, language: str) -> _Units:
-    return _read(phrase, language)
-
-
 def _read(text: str, language: str) -> _Units:
     ends, gaps, at = {0}, [], 0
     tokens = units(text, language)
@@ -161,6 +156,10 @@ def _read(text: str, language: str) -> _Units:
             at += len(unit)
             ends.add(at)
     return _Units("".join(chain.from_iterable(tokens)), frozenset(ends), gaps[1:])
+
+
+_phrase = lru_cache(maxsize=256)(_read)
+"""A phrase is read once for all passages of a search."""
 
 
 def _holds(text: _Units, phrase: _Units) -> bool:
