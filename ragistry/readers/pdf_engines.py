@@ -171,36 +171,22 @@ def _with_dropped_glyphs(text: str, textpage: Any, count: int) -> tuple[str, lis
 
 def _marked(text: str, textpage: Any, numbers: Sequence[int]) -> tuple[str, Sequence[int]]:
     """Replace the marks of glyphs without letters inside words: by ligatures of TeX, otherwise by `MISSING`."""
-    found: dict[int, str] = {}
-    codes: set[str] = set()
-    for one in _ODD.finditer(text):
-        number = numbers[one.start()]
-        if one[0] == BROKEN:
-            if raw.FPDFText_IsHyphen(textpage, number) != 1:
-                found[one.start()] = MISSING
-                codes.add(BROKEN)
-        elif one[0] != MISSING and raw.FPDFText_HasUnicodeMapError(textpage, number) == 1:
-            codes.add(one[0])
+
+    def is_unmapped(at: int) -> bool:
+        if text[at] == BROKEN:
+            return bool(raw.FPDFText_IsHyphen(textpage, numbers[at]) != 1)
+        return bool(raw.FPDFText_HasUnicodeMapError(textpage, numbers[at]) == 1)
+
+    codes = {one[0] for one in _ODD.finditer(text) if one[0] != MISSING and is_unmapped(one.start())}
     if not codes:
         return text, numbers
+    pieces = list(text)
     for one in re.finditer(f"[{re.escape(''.join(codes.union(TEX_LIGATURES)))}]", text):
-        number = numbers[one.start()]
-        around = text[max(0, one.start() - 1) : one.start()] + text[one.end() : one.end() + 1]
-        if not any(character.isalpha() for character in around):
-            continue
-        if one[0] == BROKEN:
-            if raw.FPDFText_IsHyphen(textpage, number) != 1:
-                found[one.start()] = MISSING
-        elif raw.FPDFText_HasUnicodeMapError(textpage, number) == 1:
-            found[one.start()] = TEX_LIGATURES.get(one[0], MISSING)
-    parts, start = [], 0
-    for place in sorted(found):
-        parts += [text[start:place], found[place]]
-        start = place + 1
-    shifted: list[int] = []
-    for place, number in enumerate(numbers):
-        shifted += [number] * len(found.get(place, " "))
-    return "".join([*parts, text[start:]]), shifted
+        at = one.start()
+        around = text[max(0, at - 1) : at] + text[at + 1 : at + 2]
+        if any(map(str.isalpha, around)) and is_unmapped(at):
+            pieces[at] = TEX_LIGATURES.get(one[0], MISSING)
+    return "".join(pieces), [number for piece, number in zip(pieces, numbers, strict=True) for _ in piece]
 
 
 _MARGIN = 0.12
