@@ -36,9 +36,8 @@ def as_generator(model: Any) -> Generator:
     """
     if is_built_in(model):
         return cast("Generator", model)
-    if callable(getattr(model, "generate", None)):
-        return CountedGenerator(model)
-    return CountedGenerator(GeneratorFunction(_function(model, "generator", "prompt")))
+    is_object = callable(getattr(model, "generate", None))
+    return CountedGenerator(model if is_object else GeneratorFunction(_function(model, "generator", "prompt")))
 
 
 def as_reranker(model: Any) -> Reranker:
@@ -52,9 +51,8 @@ def as_reranker(model: Any) -> Reranker:
     """
     if is_built_in(model):
         return cast("Reranker", model)
-    if callable(getattr(model, "rerank", None)):
-        return CountedReranker(model)
-    return CountedReranker(RerankerFunction(_function(model, "reranker", "query", "texts")))
+    is_object = callable(getattr(model, "rerank", None))
+    return CountedReranker(model if is_object else RerankerFunction(_function(model, "reranker", "query", "texts")))
 
 
 def as_embedder(model: Any) -> Embedder:
@@ -93,17 +91,16 @@ def is_built_in(one: object) -> bool:
 
 
 def _function(model: Any, kind: str, *parameters: str) -> Any:
-    wanted = f"a function of {' and '.join(parameters)}"
+    wanted, name = f"a function of {' and '.join(parameters)}", getattr(model, "__qualname__", repr(model))
     if not callable(model) or isinstance(model, type):
         raise ConfigError(f"{model!r:.80} is not a {kind}; pass an object with the methods of a {kind}, or {wanted}")
     try:
         inspect.signature(model).bind(*parameters, **({"schema": None} if _takes_schema(model) else {}))
     except TypeError as error:
-        name = getattr(model, "__qualname__", repr(model))
         raise ConfigError(f"{name}{inspect.signature(model)} is not a {kind}: {error}; write {wanted}") from error
     except ValueError:  # a function in C without a signature
         pass
-    _check_is_sync(model, getattr(model, "__qualname__", repr(model)))
+    _check_is_sync(model, name)
     return model
 
 

@@ -62,9 +62,7 @@ class MultilingualEmbedder(OnnxEmbedder):
 
     fingerprint = FINGERPRINT
 
-    def __init__(self, *, threads: int | None = None, weights_path: str | Path | None = None) -> None:
-        super().__init__(threads=threads, weights_path=weights_path)
-        self._model: _Model | None = None
+    _model: _Model | None = None
 
     def embed(self, texts: Sequence[str], *, role: Role = "document") -> NDArray[np.float32]:
         """As `Embedder.embed`. The vector of a text does not depend on the other texts of the call.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from itertools import chain
 from typing import Any, NamedTuple
@@ -116,7 +116,7 @@ def _parse(text: str) -> tuple[Mapping[Any, Any] | None, list[str], int]:
     try:
         fields = load(found[2])
     except _PARSER_ERRORS:
-        entries = list(_entries(found[2], _ENTRY[found[1]]))
+        entries = _entries(found[2], _ENTRY[found[1]])
         if not _is_meant(entries):
             raise
         return *_readable(entries, load), found.end()
@@ -133,20 +133,18 @@ class _Entry(NamedTuple):
     is_key: bool
 
 
-def _entries(block: str, key: re.Pattern[str]) -> Iterator[_Entry]:
+def _entries(block: str, key: re.Pattern[str]) -> list[_Entry]:
     """Divide a block at the lines that begin a key, and in YAML also at others that no value continues with."""
-    number, lines, in_table = 2, list[str](), False
+    found: list[tuple[int, list[str]]] = []
+    in_table = False
     for at, line in enumerate(block.split("\n"), start=2):
         is_key = bool(key.match(line)) and not in_table
-        in_table = in_table or line.startswith("[")
+        in_table |= line.startswith("[")
         if is_key or not (_CONTINUED.match(line) or in_table):
-            if lines:
-                yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
-            number, lines = at, [line]
-        elif lines:
-            lines.append(line)
-    if lines:
-        yield _Entry(number, "\n".join(lines), bool(key.match(lines[0])))
+            found.append((at, [line]))
+        elif found:
+            found[-1][1].append(line)
+    return [_Entry(number, "\n".join(lines), bool(key.match(lines[0]))) for number, lines in found]
 
 
 def _is_meant(entries: Sequence[_Entry]) -> bool:
