@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from ctypes import byref, c_double, c_int
 from io import BytesIO
 from itertools import pairwise
@@ -87,29 +87,18 @@ def open_with_pypdfium2(data: bytes) -> Pdf:
 
     def read(index: int) -> PdfPage:
         nonlocal left
-        page = document[index]
-        try:
-            textpage = page.get_textpage()
-            try:
-                text = str(textpage.get_text_range())  # the bounded variant loses line ends after superscripts
-                count = textpage.count_chars()
-                text, at = _with_missing_glyphs(text, textpage, count)
-                text, at = with_composed_accents(text, textpage, at)
-                text, at = with_letters_joined(text, _boxes(textpage, at), at)
-                text, at = with_columns_in_order(text, _boxes(textpage, at), at)
-                annotations, looked_at, listed = annotations_of(page, textpage, left, form)
-                left -= looked_at
-                title = "" if index else title_on_page(text, page, textpage, at)
-                return PdfPage(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
-            finally:
-                textpage.close()
-        finally:
-            page.close()
+        with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
+            text = str(textpage.get_text_range())  # the bounded variant loses line ends after superscripts
+            text, at = _with_missing_glyphs(text, textpage, textpage.count_chars())
+            text, at = with_composed_accents(text, textpage, at)
+            text, at = with_letters_joined(text, _boxes(textpage, at), at)
+            text, at = with_columns_in_order(text, _boxes(textpage, at), at)
+            annotations, looked_at, listed = annotations_of(page, textpage, left, form)
+            left -= looked_at
+            title = "" if index else title_on_page(text, page, textpage, at)
+            return PdfPage(text, _spots(text, page, textpage, at), annotations, listed - looked_at, title)
 
-    def label(index: int) -> str:
-        return str(document.get_page_label(index))
-
-    return Pdf(len(document), document.get_metadata_dict(), read, label)
+    return Pdf(len(document), document.get_metadata_dict(), read, document.get_page_label)
 
 
 def _boxes(textpage: Any, numbers: Sequence[int]) -> BoxOf:

@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from ctypes import c_double
+from functools import cache
 from itertools import accumulate, pairwise, product
 from typing import Any
 
@@ -61,15 +62,8 @@ def restore(texts: Sequence[str]) -> list[str]:
     if not any(MISSING in text for text in texts):
         return list(texts)
     words = Counter(word for text in texts for word in _WORD.findall(text.lower()))
-    known: dict[str, str] = {}
-
-    def restored(broken: re.Match[str]) -> str:
-        word = broken[0]
-        if word not in known:
-            known[word] = _restored(word, words)
-        return known[word]
-
-    return [_BROKEN_WORD.sub(restored, text) if MISSING in text else text for text in texts]
+    restored = cache(lambda word: _restored(word, words))
+    return [_BROKEN_WORD.sub(lambda broken: restored(broken[0]), text) if MISSING in text else text for text in texts]
 
 
 def _restored(word: str, words: Counter[str]) -> str:
