@@ -169,18 +169,12 @@ def _with_minutes(parts: list[_Part]) -> tuple[_Part, ...]:
     if parts and parts[0].kind == "system":
         return _sections("yyyy-mm-dd")[0].parts
     dates = [number for number, part in enumerate(parts) if part.kind in _DATE_KINDS and part.kind != "half"]
+    texts = ["", *(parts[number].text for number in dates), ""]
     found = list(parts)
-    for at, number in enumerate(dates):
-        part = parts[number]
-        if part.kind == "date" and part.text in ("m", "mm"):
-            before = parts[dates[at - 1]] if at else _Part("", "")
-            after = parts[dates[at + 1]] if at + 1 < len(dates) else _Part("", "")
-            if (
-                before.text.startswith("h")
-                or after.kind == "second"
-                or (after.kind, after.text[:1]) == ("elapsed", "s")
-            ):
-                found[number] = _Part("minute", part.text)
+    for number, before, text, after in zip(dates, texts, texts[1:], texts[2:], strict=False):
+        is_month = parts[number].kind == "date" and text in ("m", "mm")
+        if is_month and (before.startswith("h") or after.startswith("s")):
+            found[number] = _Part("minute", text)
     return tuple(part for part in found if part.kind != "system")
 
 
@@ -297,7 +291,7 @@ def _scientific(number: Decimal, parts: tuple[_Part, ...], whole: list[int], fra
     step = max(1, sum(len(parts[at].text) for at in whole))
     places = sum(len(parts[at].text) for at in fraction if at < exponent)
     power = number.adjusted() if number else 0
-    power -= power % step if step > 1 else 0
+    power -= power % step
     mantissa = (number.scaleb(-power)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
     if mantissa.adjusted() >= step and number:
         power += step
