@@ -71,11 +71,9 @@ def _by_added(reader: AddedReader, data: bytes, suffix: str) -> ReadDocument:
 
 def _attachment(data: bytes, name: str, read_pdf: ReadPdf, added: Mapping[str, AddedReader]) -> ReadDocument:
     suffix = PurePath(name).suffix.lower()
-    if suffix in added:
-        return read_document(data, name, read_pdf, added)
-    if suffix == ".pdf":
+    if suffix == ".pdf" and suffix not in added:
         return read_pdf(data)
-    if suffix in WORKER_EXTS or not is_worth_reading(name, data[:SAMPLE], len(data)):
+    if suffix in WORKER_EXTS or suffix in added or not is_worth_reading(name, data[:SAMPLE], len(data)):
         return read_document(data, name, read_pdf, added)
     if data.startswith(b"BEGIN:V"):  # an invitation or a business card, in folded lines
         data = _FOLD.sub(b"", data).replace(b"\\n", b"\n").replace(b"\\", b"")

@@ -367,9 +367,9 @@ class _OutlookReader:
         if lines:
             return " ".join(lines[1].split())
         name, address = self.text(_SENDER).strip(), self.text(_SENDER_SMTP) or self.text(_SENDER_ADDRESS)
-        return (
-            " ".join(filter(None, (f'"{name}"' * bool(name), f"<{address}>"))) if address else self.text(_REPRESENTED)
-        )
+        if not address:
+            return self.text(_REPRESENTED)
+        return f'"{name}" <{address}>' if name else f"<{address}>"
 
     def _recipients(self) -> Iterator[str]:
         for one in self._parts("__recip_version1.0_#"):

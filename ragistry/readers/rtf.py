@@ -412,7 +412,7 @@ class _Reader:
 
     def _put(self, flow: _Flow, block: str) -> None:
         """Add a block to a text; to the body with what was waiting for the end of its paragraph."""
-        blocks = [*(["\n".join(flow.items)] if flow.items else []), *([block] if block else [])]
+        blocks = list(filter(None, ("\n".join(flow.items), block)))
         flow.items.clear()
         if flow is self.body:
             self.blocks += map(Block, blocks)

@@ -108,11 +108,12 @@ class ListLines:
 
     def add(self, depth: int, label: str, text: str) -> None:
         """Add an item; ``label`` is ``-``, ``1.`` or any other text that stands before it."""
-        mark = f"{label} " if _MARKER.fullmatch(label) else f"- {label} "
+        is_marker = _MARKER.fullmatch(label)
+        mark = f"{label} " if is_marker else f"- {label} "
         while self._open and self._open[-1][0] >= depth:
             self._open.pop()
         indent = " " * sum(width for _, width in self._open)
-        self._open.append((depth, self._indent or (len(mark) if _MARKER.fullmatch(label) else 2)))
+        self._open.append((depth, self._indent or (len(mark) if is_marker else 2)))
         inner = indent + " " * self._open[-1][1]
         self._lines.append(indent + mark + text.replace("\n", "\n" + inner))
 
