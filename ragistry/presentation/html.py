@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 
 from ragistry.presentation.blocks import BETWEEN_CELLS, PassageBlock, Style, line_of
 from ragistry.presentation.excerpts import Excerpt
@@ -19,12 +19,9 @@ def excerpt_html(part: Excerpt) -> str:
     """Write the blocks in order, with an ellipsis for omitted text."""
     last = len(part.blocks) - 1
     parts: list[str] = []
-    for number, block in enumerate(part.blocks):
-        if block.kind == "row" and (number == 0 or part.blocks[number - 1].kind != "row"):
-            parts.append("<table><tbody>")
-        parts.append(_block(block, number == 0 and part.before, number == last and part.after))
-        if block.kind == "row" and (number == last or part.blocks[number + 1].kind != "row"):
-            parts.append("</tbody></table>")
+    for is_table, group in groupby(enumerate(part.blocks), key=lambda one: one[1].kind == "row"):
+        blocks = [_block(block, number == 0 and part.before, number == last and part.after) for number, block in group]
+        parts += ["<table><tbody>", *blocks, "</tbody></table>"] if is_table else blocks
     return "".join(parts)
 
 
