@@ -145,8 +145,13 @@ class RerankerFunction:
 class Counted:
     """Passes everything else on to the model, such as ``close`` and the attributes that describe it."""
 
+    _method = ""
+    """The method that is counted, if the model is known to have it."""
+
     def __init__(self, own: Any) -> None:
         self.own = own
+        if self._method:
+            _check_is_sync(getattr(own, self._method), f"{type(own).__qualname__}.{self._method}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "own":  # also asked while an object is copied or unpickled
@@ -157,9 +162,7 @@ class Counted:
 class CountedGenerator(Counted):
     """A `Generator` whose calls are in the trace, with estimated tokens if it does not report its own."""
 
-    def __init__(self, own: Any) -> None:
-        super().__init__(own)
-        _check_is_sync(own.generate, f"{type(own).__qualname__}.generate")
+    _method = "generate"
 
     def generate(self, prompt: str, *, schema: type[BaseModel] | None = None) -> str:
         """Return the answer of the model. Raises `IncompleteAnswerError` for None, `ModelError` for other values."""
@@ -195,9 +198,7 @@ class CountedGenerator(Counted):
 class CountedReranker(Counted):
     """A `Reranker` whose calls are in the trace."""
 
-    def __init__(self, own: Any) -> None:
-        super().__init__(own)
-        _check_is_sync(own.rerank, f"{type(own).__qualname__}.rerank")
+    _method = "rerank"
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         with at_least_one_call(lambda: _estimate(query) * len(texts) + _estimate(*texts)):
