@@ -346,12 +346,14 @@ class _Analyser(_Cache[tuple[str, ...]]):
 _analyser = cache(_Analyser)
 
 
-class _Former(_Cache[tuple[str, ...]]):
-    """The forms of a token: see `forms`."""
-
+class _ByAnalyser(_Cache[tuple[str, ...]]):
     def __init__(self, language: str) -> None:
         super().__init__()
         self._analyser = _analyser(language)
+
+
+class _Former(_ByAnalyser):
+    """The forms of a token: see `forms`."""
 
     def new_entry(self, token: str) -> tuple[str, ...]:
         word = token.strip(_PUNCTUATION)
@@ -388,12 +390,8 @@ class _TermsAndForms(_Cache[tuple[str, ...]]):
 _word_terms = cache(_TermsAndForms)
 
 
-class _Divider(_Cache[tuple[str, ...]]):
+class _Divider(_ByAnalyser):
     """The parts of a token: see `units`."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._analyser = _analyser(language)
 
     def new_entry(self, token: str) -> tuple[str, ...]:
         terms: list[str] = []
