@@ -170,7 +170,7 @@ def _points(series: etree._Element, names: tuple[str, ...]) -> dict[int, str]:
             if index in own:
                 value = clean(next((one.text or "" for one in own[index].iter("{*}v")), ""))
                 spread = _number(value, attribute(own[index], "formatCode") or code)
-            points[index] = " ".join(filter(None, (points.get(index, ""), spread)))
+            points[index] = f"{points.get(index, '')} {spread}".strip()
     return points
 
 
@@ -186,7 +186,7 @@ def _extended_points(series: etree._Element, names: tuple[str, ...]) -> dict[int
             for point in level.iterfind("{*}pt"):
                 text = _number(clean(point.text or ""), code)
                 index = whole_number(point.get("idx"), 0)
-                points[index] = " ".join(filter(None, (points.get(index, ""), text)))
+                points[index] = f"{points.get(index, '')} {text}".strip()
         break
     return points if names[0] in ("cat", "val") else {}
 

@@ -90,7 +90,7 @@ class _AsWritten(Compat32):
 def read(data: bytes, suffix: str, read_part: ReadPart) -> ReadDocument:
     """Read a mail: its header, the body with most text, inner mails, and attachments that have a reader."""
     if suffix in (".msg", ".oft"):
-        mail = _outlook(data, MOST_DEPTH)
+        mail = _outlook(data)
     else:
         data = _decode(data).encode() if data.startswith(BOMS) else data.lstrip()
         message = message_from_bytes(data, policy=_AsWritten())
@@ -275,11 +275,11 @@ _BAD_BYTES = "bytes that are not {}, the code page of the mail; these characters
 _GUESSED = "no known code page; it was read as {}, which is a guess"
 
 
-def _outlook(data: bytes, depth: int) -> Mail:
-    """Read a mail and, up to ``depth``, the mails that are attached to each other. Raises `UnreadableFileError`."""
+def _outlook(data: bytes) -> Mail:
+    """Read a mail and the mails that are attached to each other. Raises `UnreadableFileError`."""
     try:
         with OleFileIO(BytesIO(data)) as file:
-            return _OutlookReader(file, (), 32).mail(depth)
+            return _OutlookReader(file, (), 32).mail(MOST_DEPTH)
     except (OSError, ValueError, IndexError, struct.error, RecursionError) as error:
         raise UnreadableFileError(f"is damaged or no mail of Outlook; {REPAIR}") from error
 
