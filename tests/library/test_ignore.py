@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,13 @@ def visible(folder: Path) -> set[str]:
     return {name for name in names if not name.startswith(".") and "/." not in name}
 
 
+def but_one(parts: Sequence[str], drawn: random.Random) -> list[str]:
+    """Write patterns for all that is in a folder, and for one path that is kept there."""
+    *folders, name = parts[: drawn.randint(1, len(parts))]
+    within = "/".join(["", *(drawn.choice((one, one, "*", "**")) for one in folders)])[drawn.randint(0, 1) :]
+    return [f"{within}/{drawn.choice(('*', '*', '**', '*/'))}", f"!{within}/{drawn.choice((name, f'{name}/', '*/'))}"]
+
+
 def grown(root: Path, drawn: random.Random) -> None:
     """Write a random tree with files of patterns, the first one with a mark of its encoding."""
     git(root, "init", "-q")
@@ -104,7 +112,9 @@ def grown(root: Path, drawn: random.Random) -> None:
         *drawn.sample(sorted(path for path in root.rglob("*") if path.is_dir() and ".git" not in path.parts), 3),
     ]
     for folder in folders:
-        lines = ("".join(drawn.choices(PIECES, k=drawn.randint(1, 6))) for _ in range(drawn.randint(1, 5)))
+        below = sorted(path.relative_to(folder).parts for path in folder.rglob("*") if ".git" not in path.parts)
+        lines = ["".join(drawn.choices(PIECES, k=drawn.randint(1, 6))) for _ in range(drawn.randint(1, 5))]
+        lines += [line for _ in range(drawn.randint(0, 3)) for line in but_one(drawn.choice(below), drawn)]
         text = "".join(line + drawn.choice(LINE_ENDS) for line in lines)
         (folder / ".gitignore").write_bytes(b"\xef\xbb\xbf" * (folder == root) + text.encode())
     (root / ".git" / "info" / "exclude").write_text("".join(drawn.choices(PIECES, k=3)) + "\n")
@@ -152,6 +162,14 @@ LISTED: dict[str, tuple[dict[str, Content], dict[str, object], str, dict[str, in
     "patterns of the user come first": (
         {".ignore": "a.md", "a.md": "", "b.md": "", "#c.md": ""}, {"exclude": ["b*", "#c.md", "", "!a.md"]}, "a.md",
         {"ignored by --exclude": 2},
+    ),
+    "a folder is not what is in it": (
+        {
+            ".gitignore": "docs/tmp/*\n!docs/tmp/keep.md\n/in/*\n!/in/keep/", "docs/tmp/a.md": "",
+            "docs/tmp/keep.md": "", "in/keep/a.md": "", "in/b.md": "", "a/out/keep.md": "", "a/out/b.md": "",
+        },
+        {"exclude": ["*/out/*", "!*/out/keep.md"]}, "a/out/keep.md docs/tmp/keep.md in/keep/a.md",
+        {IGNORED: 2, "ignored by --exclude": 1},
     ),
     "all files are read": (
         {".gitignore": "*", "node_modules/a.md": "", "b.md": ""}, {"all_files": True, "exclude": ["b.md"]},

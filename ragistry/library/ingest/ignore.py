@@ -92,7 +92,8 @@ class Rules:
             if not _WILD.search(glob) or (not is_path and _SUFFIX.fullmatch(glob)):
                 self._literal["/" * is_path + glob + end] = run
             else:
-                runs.setdefault(run, ([], []))[is_path].append(_regex_of(glob) + (end or "/?"))
+                # No component of a path is empty, so `tmp/*` is not `tmp/`.
+                runs.setdefault(run, ([], []))[is_path].append(f"{_regex_of(glob)}(?<!/){end or '/?'}")
         self._globs = [
             (run, is_path, re.compile("|".join(globs), re.DOTALL))
             for run in sorted(runs, reverse=True)
