@@ -275,6 +275,25 @@ def test_what_cannot_be_listed_is_known_until_it_can(workspace: Workspace, corpu
     assert names() == []
 
 
+@pytest.mark.usefixtures("embedder")
+def test_files_with_patterns_are_known_until_they_can_be_read(workspace: Workspace, corpus: Corpus) -> None:
+    names = (".git/info/exclude", ".gitignore", "docs/.ignore", "docs/sub/.gitignore")
+    folder = corpus(dict.fromkeys(names, "x*y\n" * 400_000) | {"docs/sub/tea.md": "Tea"}) / "docs"
+
+    def ingested(path: Path) -> set[str]:
+        workspace.library.ingest_paths([path], "notes")
+        return {one.source_path.removeprefix(f"{folder.parent}/") for one in workspace.library.unsearchable()}
+
+    assert ingested(folder) == {*names}
+    (folder.parent / names[0]).write_text("")
+    (folder / ".ignore").write_text("*.log")
+    assert ingested(folder / "sub") == {".gitignore", "docs/sub/.gitignore"}
+    (folder / "sub" / ".gitignore").write_text("*.log")
+    assert ingested(folder / "sub" / "tea.md") == {".gitignore", "docs/sub/.gitignore"}
+    (folder.parent / ".gitignore").write_text("*.log")
+    assert ingested(folder) == set()
+
+
 @pytest.mark.parametrize("workspace", ["client"], indirect=True)
 @pytest.mark.usefixtures("embedder")
 def test_files_of_a_client_are_known_until_they_are_read_or_gone(workspace: RemoteWorkspace, corpus: Corpus) -> None:

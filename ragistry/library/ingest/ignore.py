@@ -21,6 +21,8 @@ IGNORE_FILES = (".ignore", ".gitignore")
 _REPOSITORY = ".git"
 _RANKS = ("--exclude", *IGNORE_FILES, f"{_REPOSITORY}/info/exclude")
 """Where patterns come from, the strongest first."""
+RULES = tuple(f"/{name}" for name in _RANKS[1:])
+"""How the paths of the files with patterns end."""
 _FILLED_BY_PROGRAMS: dict[str, frozenset[str]] = {
     "node_modules": frozenset(),
     "__pycache__": frozenset(),

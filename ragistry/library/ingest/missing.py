@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ragistry.errors import EmbeddingGenerationError, ModelError, SourceNotFoundError
 from ragistry.library.ingest.folder_sync import is_gone, may_come_back
+from ragistry.library.ingest.ignore import RULES
 from ragistry.library.ingest.source import IngestSource, start_of
 from ragistry.stores.records import entries_of, keeping
 from ragistry.types import IngestedFolder, Unsearchable
@@ -159,10 +160,12 @@ def past_entries(plan: IngestPlan, read: Iterable[IngestSource] = ()) -> Callabl
 
     def is_past(one: Unsearchable) -> bool:
         path = one.source_path
+        ruled = f"{path.rpartition('/.')[0]}/" if path.endswith(RULES) else ""  # with rules that the listing read
         inside = [
             files
             for start, files in listed
-            if f"{path}{os.sep}".startswith(start) and f"{os.sep}." not in path[len(start) - 1 :]  # hidden there
+            if (ruled and (ruled.startswith(start) or start.startswith(ruled)))
+            or (f"{path}{os.sep}".startswith(start) and f"{os.sep}." not in path[len(start) - 1 :])  # hidden there
         ]
         if inside or file_of(one) in done:
             return file_of(one) in done or not any(path in files for files in inside)
