@@ -76,7 +76,7 @@ def searched_names(metadata: Mapping[str, Any]) -> dict[str, str]:
     if metadata.get("chunk_index") != 0:
         return {}
     path = str(metadata.get("source_file") or "")
-    path = _SUFFIX.sub("", path.partition("://")[2] or path)
+    path = without_suffix(path.partition("://")[2] or path)
     found = {"file name": path} if path and not _HASH.fullmatch(path) else {}
     for key, value in listed_metadata(metadata).items():
         words = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
@@ -85,6 +85,11 @@ def searched_names(metadata: Mapping[str, Any]) -> dict[str, str]:
         ]
         found |= {key: "; ".join(words)} if words else {}
     return found
+
+
+def without_suffix(name: str) -> str:
+    """Return a name of a file without its suffix."""
+    return _SUFFIX.sub("", name)
 
 
 def _joined(before: str, after: str) -> str:

@@ -165,3 +165,27 @@ def test_a_repeated_word_counts_each_time(tmp_path: Path) -> None:
         assert [hit.id for hit in once] == [hit.id for hit in often]
         assert [hit.score for hit in often] == pytest.approx([hit.score * 2_000 for hit in once], rel=1e-4)
         assert found(store, " ".join(f"word{number}" for number in range(3_000)) + " coffee") == [1]
+
+
+def test_a_suffix_does_not_count_against_the_name_of_a_source(tmp_path: Path) -> None:
+    texts = {
+        "templates/types.md": "All kinds of them.",
+        "Invoice_4711-Hagemeyer (2).TXT": "Amount due.",
+        "text box.docx": "A frame.",
+        "links.md": "See types.md, all types of md, and text-box.docx of docx.",
+        "README.md": "Welcome.",
+        "setup.md": "The installation takes a minute.",
+        **{f"{number}.md": "Links to md and docx." for number in range(20)},
+    }
+    first = {
+        "types.md": "templates/types.md", "templates/types.md": "templates/types.md", "TYPES.MD": "templates/types.md",
+        "Invoice_4711-Hagemeyer (2).TXT": "Invoice_4711-Hagemeyer (2).TXT", "text-box.docx": "text box.docx",
+    }  # fmt: skip
+    names = [{"source_file": name, "chunk_index": 0} for name in texts]
+    with closing(LocalStore(tmp_path)) as store:
+        store.add_documents(
+            [EmbeddedChunk(*one, VECTOR) for one in zip(texts.values(), names, strict=True)], ids=[*texts]
+        )
+        assert {query: store.search_text(query, 1)[0].metadata["source_file"] for query in first} == first
+        both = [one.metadata["source_file"] for one in store.search_text("readme.md installation", 2)]
+        assert sorted(both) == ["README.md", "setup.md"]
