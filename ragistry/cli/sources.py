@@ -184,7 +184,7 @@ def listed_sources(
 
 def listed_unsearchable(opened: Workspace, collection: str | None) -> Output:
     """Return the files that are not searchable, and the numbers of files that were left out of folders."""
-    from ragistry.library.ingest.report import left_out_kinds
+    from ragistry.library.ingest.report import ALL_KINDS, left_out_kinds
 
     files, folders = opened.library.unsearchable(collection), opened.library.ingested_folders(collection)
     columns: dict[str, Kind] = {"collection": "name", "file": "name", "reason": "text"}
@@ -193,7 +193,7 @@ def listed_unsearchable(opened: Workspace, collection: str | None) -> Output:
         while page := list(islice(files, PAGE)):
             print_table(columns, [(one.collection, one.source_file, f"{one.kind}: {one.reason}") for one in page])
         for folder in folders:
-            kinds = left_out_kinds(folder.counts) or "nothing"
+            kinds = left_out_kinds(folder.counts, ALL_KINDS) or "nothing"
             options = "".join(f"; --exclude {shlex.quote(one)}" for one in folder.exclude)
             console().print(f"left out of {folder.folder}: {kinds}{options}")
 

@@ -22,7 +22,8 @@ SMALL = 400
 """Number of bytes of encoded text that do no harm, because they make about one chunk."""
 LARGEST = 5_000_000
 """Maximum size in bytes of a text whose suffix is not a format."""
-NO_SUFFIX = "without suffix"
+NO_SUFFIX, CREDENTIALS = "without suffix", "credentials"
+"""How files without suffix, and keys and credentials, are counted; others are counted by suffix."""
 
 _TYPES = MimeTypes()  # without the files of the system, which differ
 _DATA_EXTS = frozenset({".txt", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".xml"})
@@ -129,13 +130,14 @@ def is_worth_reading(name: str, sample: bytes, size: int, *, all_text: bool = Fa
     return not is_made and 0 < size <= LARGEST and is_text(sample)
 
 
-def kind_of(name: str) -> str:
-    """Return the suffix under which a file is counted that was left out."""
-    suffix = suffix_of(name)
-    stem = PurePosixPath(name).stem.lower()
+def kind_of(name: str, sample: bytes = b"") -> str:
+    """Return the suffix or word under which a file is counted that was left out; without a sample, by its name."""
+    suffix, path = suffix_of(name), PurePosixPath(name.lower())
+    if _is_key(path.name.rstrip(), sample) and not is_media(name):
+        return CREDENTIALS
     if not re.fullmatch(r"\.[\w+~-]{1,15}", suffix):
         return NO_SUFFIX
-    return f".min{suffix}" if stem.endswith(".min") else suffix
+    return f".min{suffix}" if path.stem.endswith(".min") else suffix
 
 
 def _is_key(name: str, sample: bytes) -> bool:

@@ -275,6 +275,20 @@ def test_what_cannot_be_listed_is_known_until_it_can(workspace: Workspace, corpu
     assert names() == []
 
 
+def test_every_reason_is_listed_and_no_name_of_a_key(five: Path, ragistry: Run) -> None:  # noqa: F811
+    kinds = [f".kind{number}" for number in range(20)]
+    for name in (*(f"a{kind}" for kind in kinds), "id_rsa", "server.key", "prod.env", "backup.txt"):
+        key = "-----BEGIN PRIVATE KEY-----" if name == "backup.txt" else "" if "kind" in name else "word"
+        (five / "documents" / name).write_text(key)
+    assert "4 credentials" in (said := ragistry("-w", five, "ingest", five / "documents", "-c", "notes").err)
+    assert " others" in said
+    shown = " ".join(ragistry("-w", five, "sources", "list", "--unsearchable").out.split())
+    assert all(f"1 {kind}" in shown for kind in (*kinds, ".png"))
+    assert "4 credentials" in shown
+    assert "others" not in shown
+    assert not any(name in shown for name in ("id_rsa", "server", "prod", "backup"))
+
+
 @pytest.mark.usefixtures("embedder")
 def test_files_with_patterns_are_known_until_they_can_be_read(workspace: Workspace, corpus: Corpus) -> None:
     names = (".git/info/exclude", ".gitignore", "docs/.ignore", "docs/sub/.gitignore")

@@ -103,8 +103,8 @@ class Listing:
             self.own.append(path)
         self.files.extend(found.members)
         self.unread.update(found.unread)
-        for inside in found.left_out:
-            self.leave_out(inside, kind_of(inside))
+        for left_out in found.left_out:
+            self.leave_out(*left_out)
         self.special.extend(found.failed)
 
     def leave_out(self, name: str, reason: str, files: int = 1) -> None:
@@ -289,26 +289,27 @@ class _Walk:
                     self.listing.special.append(Failure(str(path), error))
                 elif is_known and is_own_file(path):
                     self.listing.own.append(path)
-                elif suffix == ZIP or is_document(name) or self._is_wanted(path, is_known):
+                elif suffix == ZIP or is_document(name) or not (kind := self._unwanted(path, is_known)):
                     yield path
                 else:
-                    self.listing.leave_out(self._name(path), kind_of(name))
+                    self.listing.leave_out(self._name(path), kind)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
-    def _is_wanted(self, path: Path, is_known: bool) -> bool:
-        """Look into a file. If that is impossible and the suffix is known, the reader reports it."""
+    def _unwanted(self, path: Path, is_known: bool) -> str:
+        """Return the kind of a file that is left out. If it cannot be opened, the reader of its suffix reports it."""
         all_files = self.listing.all_files
         if not is_known and (_is_special(path) or (is_media(path.name) and not all_files)):
-            return False
+            return kind_of(path.name)
         try:
             with path.open("rb", buffering=0) as stream:
                 size = os.fstat(stream.fileno()).st_size
                 sample = sample_of(stream, size, is_known=is_known)
         except (OSError, ValueError):
-            return is_known
-        return is_worth_reading(path.name, sample, size, all_text=all_files)
+            return "" if is_known else kind_of(path.name)
+        is_wanted = is_worth_reading(path.name, sample, size, all_text=all_files)
+        return "" if is_wanted else kind_of(path.name, sample)
 
     def _enters(self, folder: Path) -> bool:
         if not self.follow_links:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ragistry.errors import RagistryError, SourceNotFoundError, public_name
 from ragistry.readers.formats import is_readable
+from ragistry.readers.text_files import CREDENTIALS
 from ragistry.utils.wording import agreeing, numbered
 
 
@@ -43,8 +44,8 @@ class IngestReport:
         warnings: Warnings about ingested sources, and about links and unsupported formats.
         unread: Number of documents of each unsupported format, by suffix.
         left_out: Number of other files of folders and zip files that were left out. By suffix: files that are not text,
-            keys and credentials, lock files, source maps, minified and encoded text, and text over 5 MB. By the reason:
-            ignored files.
+            lock files, source maps, minified and encoded text, and text over 5 MB. By the reason: ignored files, keys
+            and credentials.
         chunks: Number of chunks written.
         embedded: Number of chunks embedded.
     """
@@ -72,9 +73,11 @@ class IngestReport:
         self.embedded += other.embedded
 
 
+ALL_KINDS = 1_000_000
+"""Number of characters in which all reasons and suffixes have room."""
 LINE = 80
 """Number of characters of a line in a terminal."""
-REASONS = ("ignored by ", "in ")
+REASONS = ("ignored by ", "in ", CREDENTIALS)
 """How the reasons begin why files are left out, which are counted as suffixes are."""
 
 

@@ -29,7 +29,7 @@ from ragistry.library.ingest.source_metadata import SourceMetadata
 from ragistry.readers.encoding import names_encoding
 from ragistry.readers.extracted import Extracted, ExtractLimits, reader_errors
 from ragistry.readers.formats import UNREAD_FORMATS, is_readable, suffix_of
-from ragistry.readers.text_files import LARGEST, is_document, is_media, is_worth_reading, sample_of
+from ragistry.readers.text_files import LARGEST, is_document, is_media, is_worth_reading, kind_of, sample_of
 from ragistry.utils.ids import composed
 from ragistry.utils.metadata import date_text
 
@@ -206,11 +206,11 @@ def _names(path: str, changed: tuple[int, int]) -> frozenset[str]:  # noqa: ARG0
 
 @dataclass(slots=True)
 class ZipListing:
-    """The members of a zip file; see `Listing` for the attributes."""
+    """The members of a zip file; see `Listing` for the attributes. What is left out has its kind."""
 
     members: list[ZipMember] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     is_backup: bool = False
 
@@ -246,7 +246,11 @@ def members_of(path: str, name: str, *, all_text: bool = False) -> ZipListing:
             suffix, (_, other) = suffix_of(inside), last.get(composed(inside), ("", info))
             if suffix in UNREAD_FORMATS and not is_readable(suffix):
                 listing.unread[suffix] += 1
-            elif suffix == ZIP or is_document(inside) or _is_wanted(archive, info, inside, all_text=all_text):
+            elif (
+                suffix == ZIP
+                or is_document(inside)
+                or not (kind := _unwanted(archive, info, inside, all_text=all_text))
+            ):
                 if (info.CRC, info.file_size) != (other.CRC, other.file_size):
                     problem = (
                         f"two different files that are both unpacked as {inside!r}, and only the last one is read; "
@@ -255,25 +259,26 @@ def members_of(path: str, name: str, *, all_text: bool = False) -> ZipListing:
                     listing.failed.append(_failure(path, inside, problem))
                 last[composed(inside)] = inside, info
             else:
-                listing.left_out.append(f"{name}/{inside}")
+                listing.left_out.append((f"{name}/{inside}", kind))
     for inside, info in sorted(last.values(), key=itemgetter(0)):
         metadata = SourceMetadata(modified=_modified(info))
         listing.members.append(ZipMember(path, f"{name}/{inside}", info.filename, inside, metadata=metadata))
     return listing
 
 
-def _is_wanted(archive: ZipFile, info: ZipInfo, name: str, *, all_text: bool) -> bool:
-    """Look into a member. If that is impossible and the suffix is known, the reader reports it."""
+def _unwanted(archive: ZipFile, info: ZipInfo, name: str, *, all_text: bool) -> str:
+    """Look into a member, and return its kind if it is left out; see `_Walk`."""
     is_known = is_readable(suffix_of(name))
     is_long = info.compress_type == ZIP_BZIP2 and info.file_size > LARGEST
     if info.flag_bits & ENCRYPTED or is_long or (is_media(name) and not all_text):
-        return is_known
+        return "" if is_known else kind_of(name)
     try:
         with reader_errors(name):
             sample = _sample_of(archive, info, is_known=is_known or info.file_size > LARGEST)
     except ExtractionError:
-        return is_known
-    return not is_own_member(name, sample) and is_worth_reading(name, sample, info.file_size, all_text=all_text)
+        return "" if is_known else kind_of(name)
+    is_wanted = not is_own_member(name, sample) and is_worth_reading(name, sample, info.file_size, all_text=all_text)
+    return "" if is_wanted else kind_of(name, sample)
 
 
 def _sample_of(archive: ZipFile, info: ZipInfo, *, is_known: bool) -> bytes:
