@@ -405,7 +405,7 @@ class UnsearchableStore(LibraryStore, Protocol):
     def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
         """Return the first entries by their number in the store, above ``after``; no number is used twice.
 
-        One that is recorded as ``failed`` is ``outdated`` while a source of its name and path is stored.
+        One that is recorded as ``failed`` is ``outdated`` while its old version, or a member, is stored.
         """
         ...
 

@@ -137,11 +137,13 @@ def entries_of(store: LibraryStore, after: int = 0) -> Iterator[tuple[int, Unsea
         after = page[-1][0]
 
 
-def entry_from(fields: Sequence[Any], source: str | None) -> Unsearchable:
-    """Return the entry of stored fields; ``source``: the metadata of the stored source of its name, as JSON."""
+def entry_from(fields: Sequence[Any], *sources: str | None) -> Unsearchable:
+    """Return the entry of stored fields; ``sources``: metadata, as JSON, of stored sources of its name or below it."""
     one = Unsearchable(*fields)
-    is_stored = source is not None and json.loads(source).get("source_path", "") == one.source_path
-    return replace(one, kind="outdated") if one.kind == "failed" and is_stored else one
+    paths = [json.loads(source).get("source_path", "") for source in sources if source and one.kind == "failed"]
+    starts = (one.source_path, f"{one.source_path}/")
+    is_stored = any(path == starts[0] or (starts[0] and path.startswith(starts[1])) for path in paths)
+    return replace(one, kind="outdated") if is_stored else one
 
 
 def entry_row(one: Unsearchable) -> tuple[Any, ...]:

@@ -32,10 +32,14 @@ class UnsearchableRows:
     def unsearchable(self, after: int = 0, limit: int = 1_000) -> list[tuple[int, Unsearchable]]:
         query = (
             "SELECT key, unsearchable.collection, unsearchable.source_file, place, folder, kind, reason, at, "
-            f"{self.METADATA} FROM unsearchable LEFT JOIN sources USING (collection, source_file) "
-            "WHERE key > ? ORDER BY key LIMIT ?"
+            f"{self.METADATA}, (SELECT {self.METADATA} FROM sources AS member "  # of a zip file or folder
+            "WHERE member.collection = unsearchable.collection "
+            "AND member.source_file > unsearchable.source_file || '/' "
+            "AND member.source_file < unsearchable.source_file || '0' "  # the character after /
+            f"AND (place = '' OR replace({self.METADATA}, place, '') <> {self.METADATA}) LIMIT 1) "
+            "FROM unsearchable LEFT JOIN sources USING (collection, source_file) WHERE key > ? ORDER BY key LIMIT ?"
         )
-        return [(key, entry_from(fields, source)) for key, *fields, source in self._rows(query, after, limit)]
+        return [(key, entry_from(fields, own, member)) for key, *fields, own, member in self._rows(query, after, limit)]
 
     def record_unsearchable(
         self,

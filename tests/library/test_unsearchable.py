@@ -24,6 +24,7 @@ from ragistry.types import Unsearchable
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus, full_run, write_config
 from tests.messages import check_message, refused
+from tests.page_server import site
 from tests.serving import served
 from tests.stores.scripts import started
 
@@ -306,6 +307,53 @@ def test_files_with_patterns_are_known_until_they_can_be_read(workspace: Workspa
     assert ingested(folder / "sub" / "tea.md") == {".gitignore", "docs/sub/.gitignore"}
     (folder.parent / ".gitignore").write_text("*.log")
     assert ingested(folder) == set()
+
+
+@pytest.mark.usefixtures("embedder")
+@pytest.mark.parametrize("workspace", ["local", "postgres", "client"], indirect=True)
+def test_stored_members_of_a_zip_file_that_fails_are_old_text(workspace: Workspace, corpus: Corpus) -> None:
+    library, folder = workspace.library, corpus({"p.zip-old.md": "A valve.", 'q"%.zip': "nothing"})
+    with ZipFile(folder / "p.zip", "w") as packed:
+        packed.writestr("sub/good.md", "A pump.")
+    library.ingest_folder(folder, "notes")
+    data = (folder / "p.zip").read_bytes()
+    (folder / "p.zip").write_bytes(data[:-9])
+    library.ingest_folder(folder, "notes")
+    reasons = {one.source_file: (one.kind, one.reason) for one in library.unsearchable()}
+    assert {name: kind for name, (kind, _) in reasons.items()} == {"p.zip": "outdated", 'q"%.zip': "failed"}
+    assert reasons["p.zip"][1].endswith("; its old text is searched")
+    library.delete_source("p.zip/sub/good.md", "notes")
+    assert {one.kind for one in library.unsearchable()} == {"failed"}
+
+
+@pytest.mark.usefixtures("embedder")
+def test_an_entry_is_outdated_only_by_what_is_stored_from_its_own_path(workspace: Workspace, tmp_path: Path) -> None:
+    for root in ("a", "b"):
+        (tmp_path / root).mkdir()
+        with ZipFile(tmp_path / root / "p.zip", "w") as packed:
+            packed.writestr(f"{root}.md", f"The pump {root}.")
+    library = workspace.library
+    library.ingest_folder(tmp_path / "b", "notes")
+    (tmp_path / "a" / "p.zip").write_text("nothing")
+    library.ingest_paths([tmp_path / "a", tmp_path / "b"], "notes")
+    assert [(one.kind, one.source_path) for one in library.unsearchable()] == [("failed", str(tmp_path / "a/p.zip"))]
+    (tmp_path / "b" / "p.zip").write_text("nothing")
+    library.ingest_paths([tmp_path / "a", tmp_path / "b"], "notes")
+    assert [one.kind for one in library.unsearchable()] == ["failed", "outdated"]
+
+
+@pytest.mark.usefixtures("embedder")
+def test_a_stored_page_that_cannot_be_fetched_is_old_text(workspace: Workspace) -> None:
+    library = workspace.library
+    with site() as pages:
+        url, other = pages.put("/guide", "<h1>Pumps</h1><p>The pump leaks.</p>"), f"{pages.url}/other"
+        library.ingest_paths([url], "notes", allow_private=True)
+        pages.put("/guide", "", status=404)
+        library.ingest_paths([url, other], "notes", allow_private=True)
+    [name] = library.list_sources("notes")
+    assert {(one.kind, one.source_file) for one in library.unsearchable()} == {("outdated", name), ("failed", other)}
+    library.delete_source(name, "notes")
+    assert [one.kind for one in library.unsearchable()] == ["failed"]
 
 
 @pytest.mark.parametrize("workspace", ["client"], indirect=True)

@@ -85,8 +85,10 @@ class MissingFiles:
     def begin(self) -> None:
         """Record what the plan left out and could not list, unless that is known."""
         if self._store is not None:
+            known = self._store.sources(self._plan.collection) if self._plan.missing else []
+            names = {info.source_path: info.source_file for info in known}  # of a page, the entry has only the address
             for one in self._plan.missing:
-                self._add(one)
+                self._add(replace(one, source_file=names.get(one.source_path, one.source_file)))
             self.flush(changed_folders(self._plan, self._store.folders(self._plan.collection)))
 
     def add(self, source: IngestSource, reason: object, kind: Literal["failed", "no text"] = "failed") -> None:
