@@ -27,6 +27,9 @@ WORDS, CHARACTERS = 4, 12
 LONGEST_WORD = 15
 """Mean length of words above which a text counts as one without blanks."""
 _WORD = re.compile(r"\w+")
+UNREADABLE = "?"
+"""The date of a passage whose metadata have one that cannot be read."""
+_DOTTED = re.compile(r"\A(\d{1,2})\. ?(\d{1,2})\. ?(\d{4})\b", re.ASCII)
 _MONTH = re.compile(r"[1-9]\d{3}(?:-(?:0[1-9]|1[0-2]))?", re.ASCII)
 
 
@@ -38,7 +41,8 @@ class NewestTechnique:
     They stay apart if their titles differ by more than numbers and added words, or if a word of the query is only in
     one. Within the places that versions have in the ranking of the base, the latest comes first. Equal dates keep the
     order of the base, and passages without a date come last. The date is the later one of ``date`` and ``updated`` in
-    the metadata, else ``modified``, the time of the file. ``older_version_of`` in the metadata of an earlier version
+    the metadata, else ``modified``, the time of the file. Versions keep the order of the base if a date of the
+    metadata cannot be read. ``older_version_of`` in the metadata of an earlier version
     names the latest.
 
     The base is asked once, for ``fetch`` results or 4, 16, … times as many. A passage moves within the block between
@@ -65,9 +69,11 @@ class NewestTechnique:
             if len(family) == 1:  # nearly all
                 continue
             dates = {place: date_of(found[place]) for place in family}
-            by_date = sorted(family, key=lambda place: (-bisect_right(ends, place), dates[place]), reverse=True)
-            newest = by_date[0]
-            for place, own in zip(family, by_date, strict=True):
+            unread = bisect_right(ends, next((place for place in family if dates[place] == UNREADABLE), inf))
+            known = [place for place in family if bisect_right(ends, place) < unread]
+            by_date = sorted(known, key=lambda place: (-bisect_right(ends, place), dates[place]), reverse=True)
+            newest = (by_date or family)[0]
+            for place, own in zip(known, by_date, strict=True):
                 moved[place] = document = found[own]
                 if dates[own] > dates[newest]:
                     newest = own
@@ -144,12 +150,15 @@ def shingles_of(text: str) -> set[str]:
 
 
 def date_of(document: Document) -> str:
-    """Return the date of a passage's source as text that sorts by time; empty if it is unknown."""
+    """Return the date of a passage's source as text that sorts by time; empty if it has none, else `UNREADABLE`."""
     get = document.metadata.get
-    return max(_dates(get("date")) + _dates(get("updated")) or _dates(get("modified")), default="")
+    given = [value for value in (get("date"), get("updated")) if value not in (None, "", [])]
+    dates = [date for value in given or [get("modified")] for date in _dates(value)]
+    return max(dates, default=UNREADABLE if given else "")
 
 
 def _dates(value: object) -> list[str]:
-    """Return the dates in a value of metadata, also years and months; nothing for any other value."""
+    """Return the dates in a value of metadata, also years, months and 31.12.2026; nothing for any other value."""
     texts = map(str, value if isinstance(value, list) else [value])
-    return [date for text in texts if (date := text if _MONTH.fullmatch(text) else date_text(text))]
+    iso = (_DOTTED.sub(lambda day: f"{day[3]}-{day[2]:0>2}-{day[1]:0>2}", text) for text in texts)
+    return [date for text in iso if (date := text if _MONTH.fullmatch(text) else date_text(text))]
