@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -184,18 +183,18 @@ def listed_sources(
 
 def listed_unsearchable(opened: Workspace, collection: str | None) -> Output:
     """Return the files that are not searchable, and the numbers of files that were left out of folders."""
-    from ragistry.library.ingest.report import ALL_KINDS, left_out_kinds
+    from ragistry.library.ingest.report import folder_line
 
     files, folders = opened.library.unsearchable(collection), opened.library.ingested_folders(collection)
     columns: dict[str, Kind] = {"collection": "name", "file": "name", "reason": "text"}
 
     def write() -> None:
+        lines = ["every ingested file is searchable"]
         while page := list(islice(files, PAGE)):
             print_table(columns, [(one.collection, one.source_file, f"{one.kind}: {one.reason}") for one in page])
-        for folder in folders:
-            kinds = left_out_kinds(folder.counts, ALL_KINDS) or "nothing"
-            options = "".join(f"; --exclude {shlex.quote(one)}" for one in folder.exclude)
-            console().print(f"left out of {folder.folder}: {kinds}{options}")
+            lines = []
+        for line in [*lines, *map(folder_line, folders)]:
+            console().print(line)
 
     def values() -> dict[str, Any]:
         rows = [to_json(one) for one in files]

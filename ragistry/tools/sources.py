@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ragistry.errors import InvalidFilterError
+from ragistry.library.ingest.report import folder_line
 from ragistry.library.unsearchable import unsearchable_from
 from ragistry.tools.cursor import mark_of, read_cursor, write_cursor
 from ragistry.tools.failures import CallError
@@ -21,6 +22,9 @@ from ragistry.utils.metadata import listed_metadata, shown_metadata
 from ragistry.utils.quoting import visible_line
 from ragistry.utils.where import matches, normalise
 from ragistry.utils.wording import did_you_mean, listed, numbered
+
+FOLDERS = 20
+"""Number of folders of which an answer says what they left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class ListedSource:
 class SourcesAnswer:
     """Sources, and files that are not searchable, by collection and name.
 
-    ``total``, ``unsearchable``: numbers of the sources and of these files of all pages.
+    ``total``, ``unsearchable``: numbers of the sources and of these files of all pages. ``left_out``: what the first
+    folders left out, on the first page of a list of all names.
     """
 
     sources: list[ListedSource]
@@ -68,6 +73,7 @@ class SourcesAnswer:
     unsearchable: int = 0
     has_more: bool = False
     cursor: str = ""
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,8 @@ def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
     rows = sorted(names.keys() | missing.keys())
     mark = mark_of(replace(request, cursor=None, max_tokens=0))
     at = read_cursor(request.cursor, _Position, mark)
-    room, page = request.max_tokens, list[ListedSource]()
+    left_out = [] if at.source or request.name or request.where else _left_out(reach, request.collection)
+    room, page = request.max_tokens - estimated_tokens("\n".join(left_out)), list[ListedSource]()
     for name, source in rows:
         if (name, source) < (at.collection, at.source):
             continue
@@ -95,9 +102,17 @@ def sources(reach: Reach, request: SourcesRequest) -> SourcesAnswer:
         room -= estimated_tokens(source + why + json.dumps(metadata, default=str)) + 20
         if room < 0 and page:
             cursor = write_cursor(_Position(name, source), mark)
-            return SourcesAnswer(page, len(found), len(missing), True, cursor)
+            return SourcesAnswer(page, len(found), len(missing), True, cursor, left_out)
         page.append(ListedSource(name, source, info.chunks if info else 0, metadata, why))
-    return SourcesAnswer(page, len(found), len(missing))
+    return SourcesAnswer(page, len(found), len(missing), left_out=left_out)
+
+
+def _left_out(reach: Reach, collection: str | None) -> list[str]:
+    """Return a line for each of the first folders in reach; a limited tool gets no paths."""
+    keeps = "unsearchable" in reach.library.store.abilities
+    folders = reach.library.ingested_folders(collection) if keeps else []
+    allowed = [one for one in folders if one.collection in reach.names()]
+    return [folder_line(one, "a folder" if reach.limited else "") for one in allowed[:FOLDERS]]
 
 
 def _unsearchable(
@@ -185,6 +200,7 @@ def sources_text(found: SourcesAnswer) -> str:
         metadata = f" {{{visible_line(shown_metadata(one.metadata), 200)}}}" if one.metadata else ""
         why = f" (not searchable: {visible_line(one.unsearchable)})" if one.unsearchable else ""
         lines.append(f"  {visible_line(one.source)} [{one.collection}]{metadata}{why}")
+    lines += (f"  {line}" for line in found.left_out)
     if found.cursor:
         lines.append(f'[To continue, call again with the same arguments and cursor "{found.cursor}".]')
     return "\n".join(lines)

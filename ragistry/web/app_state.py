@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from ragistry.config.folder import EVALUATION
 from ragistry.errors import SourceError
+from ragistry.library.ingest.report import folder_line
 from ragistry.library.service import DocumentService
 from ragistry.library.unsearchable import unsearchable_from
 from ragistry.server.jobs import SavedJobs
@@ -32,7 +33,10 @@ PAGE_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CollectionState:
-    """A collection with its sources, its number of chunks, and the first of its files that are not searchable."""
+    """A collection with its sources, its number of chunks, and the first of its files that are not searchable.
+
+    ``left_out``: a line for each folder that left out files.
+    """
 
     name: str
     display_name: str
@@ -41,6 +45,7 @@ class CollectionState:
     chunks: int
     missing: tuple[Unsearchable, ...] = ()
     missing_count: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 CollectionStates = tuple[CollectionState, ...]
@@ -59,6 +64,7 @@ def load_collections(library: DocumentService) -> CollectionStates:
         counts[one.collection] += is_listed
         if is_listed and counts[one.collection] <= MISSING:
             missing[one.collection].append(one)
+    folders = library.ingested_folders() if keeps else []
     return tuple(
         CollectionState(
             entry.name,
@@ -68,6 +74,7 @@ def load_collections(library: DocumentService) -> CollectionStates:
             sum(info.chunks for info in sources[entry.name]),
             tuple(missing[entry.name]),
             counts[entry.name],
+            tuple(folder_line(one) for one in folders if one.collection == entry.name),
         )
         for entry in library.collections.entries()
     )

@@ -149,7 +149,7 @@ def _row(view: SourcesView, name: str) -> Built[tuple[SourceInfo, bool]]:
 
 
 def _unsearchable(view: SourcesView) -> Callable[[CollectionState], None]:
-    """Show the files that are not searchable, with the reason."""
+    """Show the files that are not searchable, with the reason, and the numbers of files that folders left out."""
     title = ui.label().classes("rg-dim").props("role=heading aria-level=2")
 
     def build(one: Unsearchable) -> Built[Unsearchable]:
@@ -169,6 +169,7 @@ def _unsearchable(view: SourcesView) -> Callable[[CollectionState], None]:
     show_rows = table_of(
         "Not searchable", columns, lambda one: (one.source_file, one.source_path), build, lambda: ("", "")
     )
+    left_out = ui.label().classes("rg-dim").style("white-space: pre-line")
 
     def show(here: CollectionState) -> None:
         more = here.missing_count - len(here.missing)
@@ -178,6 +179,7 @@ def _unsearchable(view: SourcesView) -> Callable[[CollectionState], None]:
         )
         title.set_visibility(bool(here.missing))
         show_rows(here.missing)
+        left_out.set_text("\n".join(here.left_out))
 
     return show
 

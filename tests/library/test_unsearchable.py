@@ -21,6 +21,7 @@ from ragistry.stores.local import LocalStore
 from ragistry.tools.reach import Reach
 from ragistry.tools.sources import SOURCES, SourcesRequest
 from ragistry.types import Unsearchable
+from ragistry.web.app_state import load_collections
 from tests.cli.conftest import Run, ragistry  # noqa: F401, the fixture
 from tests.conftest import Corpus, full_run, write_config
 from tests.messages import check_message, refused
@@ -221,6 +222,22 @@ def test_every_door_names_what_is_not_searchable(five: Path, ragistry: Run) -> N
         assert (answer.total, answer.unsearchable) == (3, 5)
         limited = SOURCES.call(Reach(workspace.library, ["notes"]), {}).text
         assert "contract.pdf [notes] (not searchable: failed)" in limited
+        assert answer.left_out == [f"left out of {five / 'documents'}: 1 .png"]
+        assert limited.endswith("\n  left out of a folder: 1 .png")
+        assert str(five) not in limited
+        [state] = load_collections(workspace.library)
+        assert list(state.left_out) == answer.left_out == shown.splitlines()[-1:]
+        workspace.library.create_collection("other")
+        for request in (SourcesRequest("lease.md"), SourcesRequest(where={"year": 1}), SourcesRequest(max_tokens=100)):
+            assert bool(SOURCES.run(Reach(workspace.library), request).left_out) is (request.max_tokens == 100)
+        assert SOURCES.run(Reach(workspace.library, ["other"]), SourcesRequest()).left_out == []
+
+
+def test_a_list_of_nothing_says_that_every_file_is_searchable(tmp_path: Path, ragistry: Run) -> None:  # noqa: F811
+    write_config(tmp_path, documents="embed_model: ragistry.testing.hashed:HashingEmbedder\n")
+    listing = ("-w", tmp_path, "sources", "list", "--unsearchable")
+    assert ragistry(*listing).out == "every ingested file is searchable\n"
+    assert ragistry(*listing, "--json").json["unsearchable"] == []
 
 
 def test_entries_go_with_their_source_and_collection(five: Path) -> None:

@@ -235,6 +235,7 @@ def test_add_a_folder_inside_the_roots_only(page: Page, collection: Make, root: 
     inside.mkdir()
     for number in range(300):
         (inside / f"{number:03}.md").write_text(f"Paper of number {number}.\n")
+    (inside / "photo.jpg").write_bytes(b"JPG")
     box = page.get_by_label("Folder on this machine")
     box.fill("/etc")
     page.get_by_role("button", name="Add folder").click()
@@ -245,6 +246,7 @@ def test_add_a_folder_inside_the_roots_only(page: Page, collection: Make, root: 
     page.reload()  # what is being taken in is shown afterwards, too
     expect(page.get_by_text("of 300")).to_be_visible()
     expect(page.get_by_role("row", name="000.md")).to_be_visible()
+    expect(page.get_by_text(f"left out of {inside}: 1 .jpg")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +13,8 @@ from typing import Any
 from ragistry.errors import RagistryError, SourceNotFoundError, public_name
 from ragistry.readers.formats import is_readable
 from ragistry.readers.text_files import CREDENTIALS
+from ragistry.types import IngestedFolder
+from ragistry.utils.quoting import visible_line
 from ragistry.utils.wording import agreeing, numbered
 
 
@@ -102,6 +105,13 @@ def left_out_line(report: IngestReport) -> str:
         return ""
     more = "; read with --all" if is_surprising(report.left_out) else "; read text with --all"
     return f"{left_out_kinds(report.left_out, LINE - len(f'left out: {more}'))}{more}"
+
+
+def folder_line(folder: IngestedFolder, shown: str = "") -> str:
+    """Return one line about what a folder leaves out; ``shown``: its name, in place of the path."""
+    options = "".join(f"; --exclude {shlex.quote(one)}" for one in folder.exclude)
+    kinds = left_out_kinds(folder.counts, ALL_KINDS) or "nothing"
+    return visible_line(f"left out of {shown or folder.folder}: {kinds}{options}", 2_000)
 
 
 def is_surprising(counts: Mapping[str, int]) -> bool:
