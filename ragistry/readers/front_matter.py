@@ -236,14 +236,15 @@ def _kept(fields: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
         known = name.lower()
         values[known if known in ANY_CASE else name] = _scalar(value)
     values["title"] = values.get("title") or values.get("linkTitle") or values.get("linktitle")
-    for name in LISTS:
-        values[name] = _texts(values.get(name))
+    lists = {name: _texts(values.get(name)) for name in LISTS}
+    values |= {name: texts for name, (texts, _) in lists.items()}
     for name in TEXTS:
         if isinstance(values.get(name), int | float) and not scalar_problem(values[name]):
             values[name] = str(values[name])
     kept, problems = accepted_metadata({key: value for key, value in values.items() if value != ""}, _RESERVED)
     if len(kept) > MAX_KEYS:
         problems.append(f"{len(kept):,} keys, of which the first {MAX_KEYS} are kept")
+    problems += [f"an entry of {name} {problem}" for name, (_, dropped) in lists.items() for problem in dropped]
     return {key: kept[key] for key in sorted(kept, key=lambda key: key not in ANY_CASE)[:MAX_KEYS]}, problems
 
 
@@ -253,12 +254,13 @@ def _scalar(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any) -> tuple[list[str], list[str]]:
+    """Return the entries of a list as text, and the problems of others, each once."""
     values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     flat = chain.from_iterable(one if isinstance(one, list) else [one] for one in values)
-    scalars = (date_text(one) if isinstance(one, date) else _scalar(one) for one in flat)
-    return list(
-        dict.fromkeys(
-            str(one) for one in scalars if isinstance(one, str | int | float) and one != "" and not scalar_problem(one)
-        )
-    )
+    scalars = [
+        (date_text(one) or one) if isinstance(one, date) else _scalar(one) for one in flat if one not in (None, "")
+    ]
+    problems = [scalar_problem(one) for one in scalars]
+    texts = [str(one) for one, problem in zip(scalars, problems, strict=True) if one != "" and not problem]
+    return list(dict.fromkeys(texts)), list(dict.fromkeys(filter(None, problems)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragistry.readers.front_matter import split
+from ragistry.readers.front_matter import LISTS, split
 from ragistry.utils.metadata import checked_metadata
 
 FIELDS = {"title": "Install", "tags": ["a", "b"], "date": "2024-05-01"}
@@ -36,7 +36,7 @@ def test_each_form_gives_the_same_metadata(block: str) -> None:
         ("Title: Capital", {"title": "Capital"}),
         ("title: 2024", {"title": "2024"}),
         ("tags: red, green , red", {"tags": ["red", "green"]}),
-        ("tags: [1, true, null, {a: b}, [c, [d]]]", {"tags": ["1", "True", "c"]}),
+        ("tags: [1, true, null, '', [c]]", {"tags": ["1", "True", "c"]}),
         ("tags: []\nkeywords:\ndescription: ''\nempty:", {}),
         ("weight: 7", {"weight": 7}),
         ("date: 2024-05-01T10:30:00Z", {"date": "2024-05-01T10:30:00Z"}),
@@ -105,6 +105,16 @@ def test_yaml_builds_no_objects(tmp_path: Path) -> None:
     warning = split(f"---\nok: 1\ntitle: !!python/object/apply:pathlib.Path.touch [{target}]\n---\n").warning
     assert "the tag 'python/object/apply:pathlib.Path.touch' is unknown" in warning
     assert not target.exists()
+
+
+@pytest.mark.parametrize("key", [*LISTS, "author"])
+@pytest.mark.parametrize("entry", ["{name: Ann}", "[[Ann]]", "[Ann, [[Ben]]]", "9999999999999999999.5e999"])
+def test_an_entry_that_is_dropped_is_reported(key: str, entry: str) -> None:
+    for value in (f"[Zoe, {entry}]", f"[{entry}, Zoe, {entry}]"):
+        metadata, _, warning = split(f"---\n{key}: {value}\n---\nBody")
+        assert warning.count(key) == 1
+        assert warning.startswith("front matter was not read completely: ")
+        assert "Zoe" in metadata.get(key, ["Zoe"] if key == "author" else [])
 
 
 def test_aliases_that_multiply_cost_nothing() -> None:
