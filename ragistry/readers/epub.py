@@ -17,7 +17,7 @@ from ragistry.readers.markdown import outline
 from ragistry.readers.office_package import Package
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
-_INFO = {"title": "Title", "creator": "Author", "date": "Created", "subject": "Keywords", "description": "Subject"}
+_INFO = {"title": "Title", "creator": "Author", "date": "Created", "subject": "Keywords"}
 
 
 def read(data: bytes, suffix: str) -> ReadDocument:  # noqa: ARG001, one reader for one suffix

@@ -24,7 +24,7 @@ CHUNK = 20_000
 """Characters that the parser gets at a time."""
 DEEPEST_LIST, DEEPEST_TABLE, MOST_FILLERS = 20, 20, 10_000
 """Lists and tables inside each other that are shown as such, and empty cells below cells of several rows."""
-_META_NAMES = {"author": "Author", "description": "Subject", "keywords": "Keywords", "date": "Created"}
+_META_NAMES = {"author": "Author", "keywords": "Keywords", "date": "Created"}
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "head", "annotation", "annotation-xml"})
 _INLINE = frozenset(
     {

@@ -36,7 +36,7 @@ def read_office(path: str, limits: ExtractLimits) -> Extracted:
     sent = {suffix: asdict(reader) for suffix, reader in readers.items()}
     answer = read_in_worker(path, "office", limits, REPAIR, readers=sent)
     text: str = answer["text"]
-    metadata = describe({**answer["info"], "Subject": ""})
+    metadata = describe(answer["info"], subject="subject")
     warnings = list(answer["warnings"])
     if not text.strip():
         warnings.append("the document is empty: it has no text to search")

@@ -186,8 +186,14 @@ def _iso_date(text: str) -> str:
     return f"{year}-{month or '01'}-{day or '01'}{time}{zone}"
 
 
-def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
-    """Convert the metadata of a document. ``title`` replaces a title that is a file name or a placeholder."""
+def describe(info: dict[str, str], title: str = "", subject: str = "description") -> dict[str, Any]:
+    """Convert the metadata of a document.
+
+    Args:
+        info: The metadata.
+        title: Replaces a title that is a file name or a placeholder.
+        subject: Key of the subject.
+    """
     values = {key: " ".join(re.sub("[\x00-\x1f\ud800-\udfff]", " ", value).split()) for key, value in info.items()}
     created, modified = (
         _iso_date(values.get(of_pdf) or values.get(of_office) or "")
@@ -195,7 +201,7 @@ def describe(info: dict[str, str], title: str = "") -> dict[str, Any]:
     )
     described = {
         "title": title if _NO_TITLE.fullmatch(values.get("Title", "")) else values["Title"],
-        "description": values.get("Subject", ""),
+        subject: values.get("Subject", ""),
         "author": values.get("Author", ""),
         "date": values.get("Date") or date_text(created[:10]),
         "created": date_text(created) or date_text(created[:10]),

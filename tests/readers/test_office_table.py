@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ragistry import open_workspace
 from ragistry.readers.blocks import ReadDocument, UnreadableFileError
+from tests.conftest import write_config
 from tests.readers.office_builder import (
     BUILDERS,
     ODF_KINDS,
@@ -530,6 +532,25 @@ def test_the_properties_are_known(suffix: str) -> None:
         "Created": "2026-01-02T03:04:00",
         "Modified": "2026-02-03T04:05:00",
     }
+
+
+def test_a_document_is_found_by_its_author_keywords_and_subject(tmp_path: Path) -> None:
+    files = {
+        "a.docx": word_file("<w:p><w:r><w:t>The valve leaks.</w:t></w:r></w:p>", core=CORE),
+        "b.odt": odf_file("text", "<text:p>A pump runs.</text:p>", meta=META),
+        "c.rtf": WITH_PROPERTIES[".rtf"].replace(b"}}}", b"}}The valve.}"),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    write_config(tmp_path, documents="embed_model: ragistry.testing.hashed:HashingEmbedder\n")
+    with open_workspace(tmp_path) as workspace:
+        library = workspace.library
+        library.create_collection("notes")
+        assert not library.ingest_paths([tmp_path / name for name in files], "notes").failed
+        assert [info.metadata["subject"] for info in library.sources("notes")] == ["Trees"] * 3
+        for word in ("Ann", "soil", "Trees"):
+            found = workspace.search(word, "bm25", top_k=20).documents
+            assert {one.metadata["source_file"] for one in found} == files.keys()
 
 
 FILES = {kind: Part(kind, target=f"/embeddings/{kind}.bin") for kind in ("package", "oleObject")}
