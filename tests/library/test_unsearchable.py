@@ -373,6 +373,16 @@ def test_a_stored_page_that_cannot_be_fetched_is_old_text(workspace: Workspace) 
     assert [one.kind for one in library.unsearchable()] == ["failed"]
 
 
+@pytest.mark.usefixtures("embedder")
+def test_a_file_is_listed_by_its_own_name_and_not_by_that_of_a_link(workspace: Workspace, corpus: Corpus) -> None:
+    folder = corpus({"b.pdf": "nothing", "bb.pdf": "nothing", "sub/d.md": ""})
+    for link, target in {"a.pdf": "b.pdf", "c.pdf": "b.pdf", "pdf": "bb.pdf", "e.md": "sub/d.md"}.items():
+        (folder / link).symlink_to(target)
+    for _ in range(2):
+        workspace.library.ingest_folder(folder, "notes")
+        assert {one.source_file for one in workspace.library.unsearchable()} == {"b.pdf", "bb.pdf", "sub/d.md"}
+
+
 @pytest.mark.parametrize("workspace", ["client"], indirect=True)
 @pytest.mark.usefixtures("embedder")
 def test_files_of_a_client_are_known_until_they_are_read_or_gone(workspace: RemoteWorkspace, corpus: Corpus) -> None:

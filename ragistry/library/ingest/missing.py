@@ -105,6 +105,8 @@ class MissingFiles:
             self._add(entry(collection, source_file, place, error, kind="waiting"))
 
     def _add(self, one: Unsearchable) -> None:
+        if one.source_path in self._tried and not one.source_path.endswith(f"/{one.source_file}"):
+            return  # a link to a file that has an entry
         self._tried.add(file_of(one))
         self._pending[one.collection, file_of(one)] = one
 
