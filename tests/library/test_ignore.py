@@ -148,10 +148,10 @@ LISTED: dict[str, tuple[dict[str, Content], dict[str, object], str, dict[str, in
         {
             "node_modules/a/b.md": "", "node_modules/c.png": "", "a/__pycache__/b.md": "", "dist/a.md": "",
             "target/a.md": "", "app/pom.xml": "", "app/target/b.md": "", "lib/package.json": "", "lib/dist/.b.md": "",
-            "lib/dist/b.md": "",
+            "lib/dist/b.md": "", ".venv/a.md": "", "a/.tox/.b.md": "", "a/.tox/c.md": "", ".other/a.md": "",
         },
         {}, "app/pom.xml dist/a.md lib/package.json target/a.md",
-        {"in node_modules": 2, "in __pycache__": 1, "in target": 1, "in dist": 1},
+        {"in node_modules": 2, "in __pycache__": 1, "in target": 1, "in dist": 1, "in .venv": 1, "in .tox": 1},
     ),
     "a rule reads such a folder": (
         {".ignore": "!dist", "package.json": "", "dist/a.md": ""}, {}, "dist/a.md package.json", {},
@@ -172,8 +172,9 @@ LISTED: dict[str, tuple[dict[str, Content], dict[str, object], str, dict[str, in
         {IGNORED: 2, "ignored by --exclude": 1},
     ),
     "all files are read": (
-        {".gitignore": "*", "node_modules/a.md": "", "b.md": ""}, {"all_files": True, "exclude": ["b.md"]},
-        "b.md node_modules/a.md", {},
+        {".gitignore": "*", "node_modules/a.md": "", ".venv/a.md": "", "b.md": ""},
+        {"all_files": True, "exclude": ["b.md"]},
+        ".venv/a.md b.md node_modules/a.md", {},
     ),
     "a folder of rules and a pipe have none": (
         {".gitignore/a.md": "", ".ignore": PIPE, "sub/.gitignore": Path("../b.md"), "sub/*": "", "b.md": "*"},

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ragistry.config.settings import CONFIG_FOLDER
 from ragistry.errors import SourceError, SourceNotFoundError
-from ragistry.library.ingest.ignore import Ignored
+from ragistry.library.ingest.ignore import FILLED_BY_PROGRAMS, Ignored
 from ragistry.library.ingest.own_files import STORE_FILES, is_data_folder, is_own_file, is_store_file, without_data
 from ragistry.library.ingest.report import Failure, is_surprising, left_out_kinds
 from ragistry.library.ingest.source import MisnamedFile, SourceFile, source_file, start_of
@@ -262,7 +262,7 @@ class _Walk:
             why = self._ignored.enter(here, {*folders, *names}) if self._ignored else lambda *_: ""
             entered, folders[:] = sorted(without_data(folders, names)), []
             for name in entered:
-                if name.startswith("."):
+                if name.startswith(".") and name not in FILLED_BY_PROGRAMS:
                     continue
                 path = here / name
                 if reason := why(name, "/"):

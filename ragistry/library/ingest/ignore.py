@@ -23,9 +23,11 @@ _RANKS = ("--exclude", *IGNORE_FILES, f"{_REPOSITORY}/info/exclude")
 """Where patterns come from, the strongest first."""
 RULES = tuple(f"/{name}" for name in _RANKS[1:])
 """How the paths of the files with patterns end."""
-_FILLED_BY_PROGRAMS: dict[str, frozenset[str]] = {
+FILLED_BY_PROGRAMS: dict[str, frozenset[str]] = {
     "node_modules": frozenset(),
     "__pycache__": frozenset(),
+    ".tox": frozenset(),
+    ".venv": frozenset(),
     "target": frozenset(["Cargo.toml", "pom.xml"]),
     "dist": frozenset(["package.json", "pyproject.toml"]),
 }
@@ -192,7 +194,7 @@ class Ignored:
         def why(name: str, end: str) -> str:
             if rules and (decided := _decided(rules, place + _as_bytes(name), end)) is not None:
                 return decided
-            beside = _FILLED_BY_PROGRAMS.get(name) if end else None
+            beside = FILLED_BY_PROGRAMS.get(name) if end else None
             return f"in {name}" if beside is not None and (not beside or not beside.isdisjoint(names)) else ""
 
         return why
