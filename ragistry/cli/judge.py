@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import sys
 from difflib import unified_diff
 from importlib.util import find_spec
@@ -277,12 +276,13 @@ def _typed() -> str:
 
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
-    stopped = signal.signal(signal.SIGCONT, lambda *_: tty.setcbreak(handle))  # the shell changes it for its own line
     tty.setcbreak(handle, termios.TCSADRAIN)
     try:
+        while not _is_waiting(0.5):  # Ctrl+Z gives the terminal to a shell, which changes it
+            tty.setcbreak(handle, termios.TCSADRAIN)
         key = os.read(handle, 1)
         if key == b"\x1b":  # the rest of an arrow or of another key
-            if _is_waiting():
+            if _is_waiting(0.05):
                 os.read(handle, 16)
             return "?"
         if key >= b"\xc2":  # a letter of another layout
@@ -290,14 +290,13 @@ def _typed() -> str:
         return key.decode("utf-8", "replace").lower()
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGCONT, stopped)
 
 
 def _typed_questions() -> list[str]:
     """Return the questions of a line, or of several that were pasted; none for an empty line, q or the end."""
     typer.echo("A question (Enter ends): ", nl=False)
     lines = [sys.stdin.readline()]
-    while lines[-1] and _is_waiting():
+    while lines[-1] and _is_waiting(0.05):
         lines.append(sys.stdin.readline())
     texts = [" ".join(line.split()) for line in lines]
     for text in texts:
@@ -306,8 +305,8 @@ def _typed_questions() -> list[str]:
     return [text for text in texts if text.isprintable() and text not in ("", "q")]
 
 
-def _is_waiting() -> bool:
-    return bool(select([sys.stdin], [], [], 0.05)[0])
+def _is_waiting(seconds: float) -> bool:
+    return bool(select([sys.stdin], [], [], seconds)[0])
 
 
 def _can_show(questions: int, deviation: float) -> str:

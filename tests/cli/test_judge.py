@@ -230,8 +230,7 @@ def test_pasted_lines_are_questions_and_a_stopped_program_goes_on(library: Path)
     cooked = termios.tcgetattr(terminal.handle)
     cooked[3] |= termios.ICANON | termios.ECHO  # as a shell does that takes the terminal
     termios.tcsetattr(terminal.handle, termios.TCSANOW, cooked)
-    os.kill(terminal.pid, signal.SIGCONT)
-    time.sleep(0.2)
+    time.sleep(2)  # more than it takes to notice
     terminal.press("1")
     terminal.until(KEYS)
     terminal.press("\x1b")  # Esc alone
