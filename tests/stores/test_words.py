@@ -173,6 +173,8 @@ def test_a_suffix_does_not_count_against_the_name_of_a_source(tmp_path: Path) ->
         "Invoice_4711-Hagemeyer (2).TXT": "Amount due.",
         "text box.docx": "A frame.",
         "links.md": "See types.md, all types of md, and text-box.docx of docx.",
+        "minutes of our general meeting may 2023.docx": "All agreed.",
+        "meeting.md": "In the minutes of May 2023, the general meeting of docx.",
         "README.md": "Welcome.",
         "setup.md": "The installation takes a minute.",
         **{f"{number}.md": "Links to md and docx." for number in range(20)},
@@ -180,6 +182,7 @@ def test_a_suffix_does_not_count_against_the_name_of_a_source(tmp_path: Path) ->
     first = {
         "types.md": "templates/types.md", "templates/types.md": "templates/types.md", "TYPES.MD": "templates/types.md",
         "Invoice_4711-Hagemeyer (2).TXT": "Invoice_4711-Hagemeyer (2).TXT", "text-box.docx": "text box.docx",
+        "minutes of our general meeting may 2023.docx": "minutes of our general meeting may 2023.docx",
     }  # fmt: skip
     names = [{"source_file": name, "chunk_index": 0} for name in texts]
     with closing(LocalStore(tmp_path)) as store:

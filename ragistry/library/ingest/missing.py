@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -42,8 +43,12 @@ def entry(
     folder: str = "",
     kind: Literal["failed", "no text", "waiting"] = "failed",
 ) -> Unsearchable:
-    """Make the entry of a file, with its names as UTF-8."""
-    reason = escaped(one_line(str(reason), LONGEST))
+    """Make the entry of a file, with its names as UTF-8, and named in the reason as in its collection.
+
+    The path to it may be that of a server's folder, or as somebody typed it.
+    """
+    reason = re.sub(rf"(?<=['\"])[^'\"]*/(?={re.escape(source_file)}['\"])", "", str(reason))
+    reason = escaped(one_line(reason, LONGEST))
     return Unsearchable(collection, escaped(source_file), escaped(place), folder, kind, reason, time.time())
 
 
@@ -95,9 +100,8 @@ class MissingFiles:
         """Record a source that is not searchable; nothing is missing of a file that vanished."""
         if self._store is None or isinstance(reason, SourceNotFoundError):
             return
-        folder, name = getattr(source, "folder", ""), source.source_file
-        reason = str(reason).replace(repr(source.shown), repr(name))  # a path of the server is not for its clients
-        self._add(entry(self._plan.collection, name, source.place, reason, folder=folder, kind=kind))
+        folder = getattr(source, "folder", "")
+        self._add(entry(self._plan.collection, source.source_file, source.place, reason, folder=folder, kind=kind))
 
     def refused(self, collection: str, source_file: str, place: str, error: RagistryError) -> None:
         """Record a source with a chunk that the embedder refuses, and that is found by its words."""

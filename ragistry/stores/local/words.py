@@ -62,9 +62,9 @@ these, nDCG@10 of the shared sets falls by at most .003, and the spelling of the
 NAME = "@"
 """Precedes a term or form of a source's names (`searched_names`)."""
 NAME_WEIGHT, NAME_WORDS, FEW_NAMES = 2.5, 4, 3
-"""Weight, in comparison with a word of the text, of a name that has every word of a query of at most four, with or
-without its suffixes. It falls where more than three sources have them, so that a rare passage is not behind them all.
-In other queries a name counts as a text does, for words that no text has, because questions share words with many
+"""Weight, in comparison with a word of the text, of a name that has every word of a query of at most four, or of one
+that is typed with a suffix. It falls where more than three sources have them, so that a rare passage is not behind them
+all. In other queries a name counts as a text does, for words that no text has, because questions share words with many
 names. See `benchmarks/names.py`."""
 CACHED_CLAUSES = 50_000
 META = "meta.json"
@@ -255,7 +255,7 @@ def _any_of(view: WordView, query: str) -> Query:
                 clauses.append(_clause(view.schema, code, weight * FORM_WEIGHT))
         for typed in dict.fromkeys((query, " ".join(map(without_suffix, query.split())))):  # names have no suffix
             terms = query_terms(typed, language)
-            if 0 < len(terms) <= NAME_WORDS:
+            if terms and (len(terms) <= NAME_WORDS or typed != query):
                 rarest = min(_names(view, language, term) for term in terms)
                 share = min(1.0, FEW_NAMES / rarest) if rarest else 0.0
                 if all(every := [_name(view, language, term, NAME_WEIGHT * share) for term in terms]):
