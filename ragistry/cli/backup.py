@@ -54,7 +54,7 @@ def backup(
 
 def restore(
     file: FileArgument,
-    folder: Annotated[Path, typer.Argument(help="An empty or new folder.", parser=given_path)],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="An empty or new folder.", parser=given_path)],
     as_json: JsonOption = False,
 ) -> None:
     """Restore a backup as a workspace in a new folder: completely, or not at all if the file is damaged.

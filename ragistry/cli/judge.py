@@ -131,7 +131,7 @@ class Session:
 
         self.context, self.opened, self.made, self.out = context, opened, made, console()
         self.left_out, self.confirmed = set[str](), confirmed_passages(opened, _asked(opened))
-        self.skipped = list[tuple[str, int]]()  # with the number of events before
+        self.skipped = list[tuple[str, int]]()  # with the number of keys before
         for question in filter(made.has_grades, made.questions):
             self.load(question)
 
@@ -189,7 +189,7 @@ class Session:
             return
         again = due is not None
         if key == "u":
-            if self.skipped and self.skipped[-1][1] == len(made.events):
+            if self.skipped and self.skipped[-1][1] == made.keys:
                 self.left_out.discard(self.skipped.pop()[0])
             else:
                 made.add({"undo": True})
@@ -202,7 +202,7 @@ class Session:
         elif key == "l":
             made.grade(question, {}, absent=True)
         else:
-            self.skipped.append((question, len(made.events)))
+            self.skipped.append((question, made.keys))
             self.left_out.add(question)
 
     def key(self, question: str, passage: str, which: str) -> str:

@@ -145,14 +145,18 @@ class Judgement:
         if not event.get("undo"):
             self.events.append(event)
         else:
-            while self.events and "grades" in self.events[-1]:
-                gone = self.events.pop()
-                if gone["grades"] or gone.get("absent"):  # else no key was needed
-                    break
+            last = max((number for number, one in enumerate(self.events) if _is_key(one)), default=None)
+            if last is not None:
+                del self.events[last]
         self.questions |= event.get("questions", {})
         self._answered.update(event.get("answered", ()))
         if "grades" in event:
             self._judged.add(event["question"])
+
+    @property
+    def keys(self) -> int:
+        """Number of keys that count."""
+        return sum(map(_is_key, self.events))
 
     def has_grades(self, question: str) -> bool:
         """Return whether a key was pressed for a question, or none was needed."""
@@ -251,6 +255,11 @@ class Judgement:
             except (ValueError, KeyError, TypeError):
                 raise DatasetError(f"{str(file)!r} has no question in the line {line[:60]!r}; correct it") from None
         return rows
+
+
+def _is_key(event: Mapping[str, Any]) -> bool:
+    """Return whether a person pressed a key, and lists were not equal."""
+    return any(map(event.get, ("grades", "absent", "again")))
 
 
 def _placed(passage: Document, grade: int) -> dict[str, Any]:

@@ -212,6 +212,9 @@ def test_keys_on_a_passage_that_is_shown_again_and_undo_of_a_skip(library: Path)
     judge(terminal, "u1")  # the tenth is graded anew
     assert "again ·" in terminal.until("Question")
     judge(terminal, "s")  # only the repetition is skipped
+    judge(terminal, "u")
+    assert "again ·" in terminal.until("Question")
+    judge(terminal, "l")
     skipped = re.search(r"Question: (.*)", terminal.until(KEYS) + terminal.all.rpartition(KEYS)[0].rpartition("---")[2])
     assert skipped
     terminal.press("s")

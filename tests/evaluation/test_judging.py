@@ -77,7 +77,8 @@ def test_undo_takes_keys_back_one_by_one_and_a_cut_line_is_dropped(tmp_path: Pat
     made.grade("q", {text_hash("a"): 2, text_hash("b"): 0})
     made.grade("q", {}, absent=True)
     made.grade("r", {})  # no key was needed
-    assert (made.complete(), made.differences()) == (["q"], [0.0])
+    made.add({"questions": {"s": "asked"}})
+    assert (made.complete(), made.differences(), made.keys) == (["q"], [0.0], 2)
     before = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(before + b'{"question": "q", "gra')
     made = judgement(tmp_path, "q", "r")
