@@ -1,9 +1,10 @@
 """How many grades decide between two techniques, and how often wrongly? ``python -m benchmarks.judging [--quick]``.
 
-The judge of `naive` against `bm25` is simulated by the grades of four test sets, with a share of wrong grades. Where a
-coin swaps the sides of each question, there is no difference, and at most 5 % of the runs may decide. For a difference,
-questions are drawn with weights that give it (exponential tilting). `--margin` is that difference, so that the first
-look plans enough questions, at most `MOST`. Every tenth grade is asked for twice. Equal lists need no grades.
+The judge of `naive` against `bm25` is simulated by the grades of four test sets, with a share of wrong grades. For runs
+without a difference, the techniques are swapped at random in each question; at most 5 % of these runs may decide. For
+runs with one, questions are drawn with weights that give it (exponential tilting). `--margin` is that difference, so
+that the first look plans enough questions, at most `MOST`. Every tenth grade is asked for twice. Equal lists need no
+grades.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ def _typed_questions() -> list[str]:
     texts = [" ".join(line.split()) for line in lines]
     for text in texts:
         if not text.isprintable():
-            error_line(f"{text!r} is no question", label="note")
+            error_line(f"{text!r} is not a question; type words", label="note")
     return [text for text in texts if text.isprintable() and text not in ("", "q")]
 
 

@@ -48,22 +48,17 @@ class Candidates(NamedTuple):
 
 
 def candidates(
-    workspace: Workspace,
-    question: str,
-    techniques: Iterable[str],
-    depth: int = DEPTH,
-    confirmed: Iterable[Document] = (),
+    workspace: Workspace, question: str, techniques: Iterable[str], confirmed: Iterable[Document] = ()
 ) -> Candidates:
-    """Search with several techniques. Only the question and the texts decide the order of the union.
+    """Return the first `DEPTH` passages of several techniques. Only the question and the texts decide their order.
 
     Args:
         workspace: The workspace.
         question: The question.
         techniques: Names of techniques.
-        depth: Number of first passages of each technique.
         confirmed: Further candidates; see `confirmed_passages`.
     """
-    found = [workspace.search(question, name, top_k=depth).documents for name in techniques]
+    found = [workspace.search(question, name, top_k=DEPTH).documents for name in techniques]
     union = {text_hash(one.content): one for documents in (confirmed, *found) for one in documents}
     order = sorted(union, key=lambda one: text_hash(question + one))
     return Candidates(

@@ -42,8 +42,7 @@ class NewestTechnique:
     one. Within the places that versions have in the ranking of the base, the latest comes first. Equal dates keep the
     order of the base, and passages without a date come last. The date is the later one of ``date`` and ``updated`` in
     the metadata, else ``modified``, the time of the file. Versions keep the order of the base if a date of the
-    metadata cannot be read. ``older_version_of`` in the metadata of an earlier version
-    names the latest.
+    metadata cannot be read. ``older_version_of`` in the metadata of an earlier version names the latest.
 
     The base is asked once, for ``fetch`` results or 4, 16, … times as many. A passage moves within the block between
     two of these numbers only, so that a larger ``top_k`` does not change the first results. If the order of the base
@@ -150,7 +149,11 @@ def shingles_of(text: str) -> set[str]:
 
 
 def date_of(document: Document) -> str:
-    """Return the date of a passage's source as text that sorts by time; empty if it has none, else `UNREADABLE`."""
+    """Return the date of a passage's source, as text that sorts by time.
+
+    Returns:
+        Empty if the source has no date; `UNREADABLE` if its metadata have one that cannot be read.
+    """
     get = document.metadata.get
     given = [value for value in (get("date"), get("updated")) if value not in (None, "", [])]
     dates = [date for value in given or [get("modified")] for date in _dates(value)]

@@ -209,7 +209,7 @@ def test_keys_on_a_passage_that_is_shown_again_and_undo_of_a_skip(library: Path)
     terminal = Terminal("testset", "judge", "set")
     judge(terminal, "1" * 10)
     assert "again ·" in terminal.until("Question")
-    judge(terminal, "u1")  # the tenth is graded anew
+    judge(terminal, "u1")  # the tenth is graded again
     assert "again ·" in terminal.until("Question")
     judge(terminal, "s")  # only the repetition is skipped
     judge(terminal, "u")

@@ -43,9 +43,9 @@ def entry(
     folder: str = "",
     kind: Literal["failed", "no text", "waiting"] = "failed",
 ) -> Unsearchable:
-    """Make the entry of a file, with its names as UTF-8, and named in the reason as in its collection.
+    """Make the entry of a file. Its names are UTF-8, and the reason names it as its collection does.
 
-    The path to it may be that of a server's folder, or as somebody typed it.
+    An error may name it by a path on a server, or by the path that was typed.
     """
     reason = re.sub(rf"(?<=['\"])[^'\"]*/(?={re.escape(source_file)}['\"])", "", str(reason))
     reason = escaped(one_line(reason, LONGEST))
